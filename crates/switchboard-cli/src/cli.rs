@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::client::auth::AuthCommand;
 use crate::client::card::CardCommand;
 use crate::client::chat::ChatArgs;
 use crate::client::send::SendArgs;
@@ -194,6 +195,9 @@ pub(crate) enum Command {
     Task(TaskCommand),
     /// Talk to an agent in the terminal
     Chat(Box<ChatArgs>),
+    /// Log in to agents that want tokens of OAuth 2.0 or OpenID Connect
+    #[command(subcommand)]
+    Auth(AuthCommand),
     /// Look at the settings of the commands that call agents
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -45,7 +45,12 @@ fn main() -> ExitCode {
         Err(code) => return code,
     };
     let done = match command {
-        command @ (Command::Send(_) | Command::Card(_) | Command::Task(_) | Command::Chat(_) | Command::Config(_)) => {
+        command @ (Command::Send(_)
+        | Command::Card(_)
+        | Command::Task(_)
+        | Command::Chat(_)
+        | Command::Auth(_)
+        | Command::Config(_)) => {
             return client::run(&command, &matches, &environment);
         }
         Command::Serve(args) => serve(&args.settings, Some(&args), &environment),

@@ -36,7 +36,7 @@ pub(crate) async fn get(session: &Session, args: &CardGetArgs) -> Result<(), Cli
             validate(&found.card)?;
             session.printer.note("The card is as the specification wants it");
         }
-        let verdict = signature(&found.card);
+        let verdict = found.signature().await;
         if args.extended {
             let agent = session.agent_of(found).await?;
             check_extended(&agent.card)?;
@@ -80,12 +80,4 @@ fn check_extended(card: &AgentCard) -> Result<(), ClientError> {
         return Err(ClientError::new(Code::CredentialsMissing, message));
     }
     Ok(())
-}
-
-/// What is known about the signature of a card.
-fn signature(card: &DiscoveredCard) -> String {
-    match card.card().signatures.len() {
-        0 => "absent".to_owned(),
-        _ => "unverifiable: no key is trusted".to_owned(),
-    }
 }

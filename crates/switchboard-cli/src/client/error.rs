@@ -184,6 +184,8 @@ fn code_of_kind(error: &CallError, has_credentials: bool) -> Code {
         (_, Some(401 | 403)) => Code::AuthFailed,
         (_, Some(404 | 405)) => Code::Protocol("MethodNotFoundError".into()),
         (_, Some(502..=504)) => Code::Unreachable,
+        (CallErrorKind::NotAuthorized, _) => Code::AuthFailed,
+        (CallErrorKind::CardNotVerified, _) => Code::CardInvalid,
         (CallErrorKind::NoCard, _) => Code::CardNotFound,
         (CallErrorKind::InvalidRequest, _) => Code::Usage,
         (CallErrorKind::InvalidAnswer | CallErrorKind::Refused, _) => {

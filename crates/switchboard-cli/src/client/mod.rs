@@ -4,11 +4,14 @@
 //! what its card tells, `follow` waits for tasks, `render` and `printer` are the output, and `error` is every failure with its code.
 //! Nothing is remembered from one command to the next but tokens of `auth login`.
 
+pub(crate) mod auth;
 pub(crate) mod card;
 pub(crate) mod chat;
+mod debug;
 mod download;
 pub(crate) mod error;
 mod follow;
+mod listen;
 pub(crate) mod options;
 mod printer;
 mod push;
@@ -20,6 +23,7 @@ mod settings;
 pub(crate) mod show_config;
 pub(crate) mod task;
 pub(crate) mod text;
+mod tokens;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -29,6 +33,7 @@ use clap::ArgMatches;
 
 use crate::cli::Command;
 use crate::config::Environment;
+use auth::AuthCommand;
 use card::CardCommand;
 use error::{ClientError, Code};
 use options::{CommonArgs, Flags};
@@ -37,6 +42,7 @@ use session::Session;
 use settings::{KEYS, Settings};
 use show_config::ConfigCommand;
 use task::TaskCommand;
+use tokens::Tokens;
 
 /// The names of the commands here.
 const COMMANDS: [&str; 6] = ["card", "send", "task", "auth", "config", "chat"];
@@ -53,12 +59,14 @@ pub(crate) fn run(command: &Command, matches: &ArgMatches, environment: &Environ
             return fallback_printer(asked.as_deref()).fail(&error);
         }
     };
-    let session = Session::new(settings, common.stream);
+    let session = Session::new(settings, Tokens::of(environment), common.stream);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return session.printer.fail(&ClientError::internal(error)),
     };
-    match runtime.block_on(perform(&session, command, matches)) {
+    let done = runtime.block_on(perform(&session, command, matches));
+    session.keep_renewed();
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => session.printer.fail(&error),
     }
@@ -71,6 +79,8 @@ fn said(command: &Command) -> Option<(Flags, &CommonArgs)> {
         Command::Card(CardCommand::Get(args)) => (args.common.flags(), &args.common),
         Command::Config(ConfigCommand::Show(args)) => (args.common.flags(), &args.common),
         Command::Chat(args) => (args.flags(), &args.common),
+        Command::Auth(AuthCommand::Login(args)) => (args.flags(), &args.common),
+        Command::Auth(AuthCommand::Logout(args)) => (args.common.flags(), &args.common),
         Command::Task(TaskCommand::Get(args)) => (args.flags(), &args.common),
         Command::Task(TaskCommand::Cancel(args)) => (args.flags(), &args.common),
         Command::Task(TaskCommand::List(args)) => (args.flags(), &args.common),
@@ -90,6 +100,8 @@ async fn perform(session: &Session, command: &Command, matches: &ArgMatches) -> 
         Command::Card(CardCommand::Get(args)) => card::get(session, args).await,
         Command::Config(ConfigCommand::Show(_)) => show_config::run(session),
         Command::Chat(args) => chat::run(session, args).await,
+        Command::Auth(AuthCommand::Login(args)) => auth::login(session, args).await,
+        Command::Auth(AuthCommand::Logout(_)) => auth::logout(session),
         Command::Task(TaskCommand::Get(args)) => task::get(session, args).await,
         Command::Task(TaskCommand::Cancel(args)) => task::cancel(session, args).await,
         Command::Task(TaskCommand::List(args)) => task::list(session, args).await,

@@ -45,6 +45,9 @@ pub(crate) struct CommonArgs {
     #[arg(long, value_name = "FILE", help_heading = "Credentials")]
     client_key: Option<String>,
 
+    /// File with public keys (PEM or a JSON Web Key set) that verify the signature of the card; repeatable
+    #[arg(long, value_name = "FILE", help_heading = "Connection")]
+    card_key: Vec<String>,
     /// Header (or metadata of gRPC) to send with every call, as NAME:VALUE; repeatable
     #[arg(long, value_name = "NAME:VALUE", help_heading = "Connection")]
     svc_param: Vec<String>,
@@ -114,6 +117,7 @@ impl CommonArgs {
             .text("api-key", self.api_key.as_ref())
             .text("client-cert", self.client_cert.as_ref())
             .text("client-key", self.client_key.as_ref())
+            .list("card-key", &self.card_key)
             .list("svc-param", &self.svc_param)
             .text("ca-cert", self.ca_cert.as_ref())
             .switch("insecure", self.insecure)

@@ -7,6 +7,7 @@ use switchboard_core::call::{PushConfigPage, Reply};
 
 use super::error::ClientError;
 use super::follow::encoded;
+use super::listen::{self, ListenArgs};
 use super::options::{CommonArgs, Flags};
 use super::render::{self, Lines};
 use super::session::{Agent, CALL_MAX, Session};
@@ -25,6 +26,8 @@ pub(crate) enum PushConfigCommand {
     List(ListConfigsArgs),
     /// Remove a webhook of a task
     Delete(OneArgs),
+    /// Receive the updates of a task here, at a webhook that is removed at the end
+    Listen(ListenArgs),
 }
 
 #[derive(Args, Clone, Debug)]
@@ -76,6 +79,7 @@ impl PushConfigCommand {
             Self::Create(args) => &args.common,
             Self::Get(args) | Self::Delete(args) => &args.common,
             Self::List(args) => &args.common,
+            Self::Listen(args) => &args.common,
         }
     }
 
@@ -88,6 +92,7 @@ impl PushConfigCommand {
                 .text("push-token", args.token.as_ref())
                 .text("auth-credentials", args.auth_credentials.as_ref()),
             Self::List(args) => args.task.add_to(flags),
+            Self::Listen(args) => args.flags(),
             Self::Get(_) | Self::Delete(_) => flags,
         }
     }
@@ -121,6 +126,7 @@ pub(crate) async fn run(session: &Session, command: &PushConfigCommand) -> Resul
                 lines.field("Task", &args.task).field("Deleted", &args.config_id);
                 session.printer.text(lines.into_text())
             }
+            PushConfigCommand::Listen(args) => listen::run(session, &agent, args).await,
             PushConfigCommand::List(args) => list(session, &agent, &args.task.task(session)?).await,
         }
     };

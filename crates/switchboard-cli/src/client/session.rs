@@ -6,16 +6,20 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard::client::{CardReference, Client, ClientLimits, Credentials, DiscoveredCard};
+use switchboard::client::{
+    CardKeys, CardReference, Client, ClientLimits, Credentials, DiscoveredCard, OAuthClient, SignatureStatus,
+};
 use switchboard::model::{AgentCard, ContextId, SecurityRequirement, SecurityScheme, Update};
 use switchboard::outbound::Trust;
 use switchboard::{AgentClient, CallError, ProtocolBinding, Task, TaskId};
 
+use super::debug::Debug;
 use super::error::{ClientError, Code};
 use super::printer::{Format, Printer};
 use super::reference;
 use super::settings::Settings;
 use super::text::quote;
+use super::tokens::{KeptToken, Tokens, hosts_of};
 
 /// How long one call may take that the agent answers at once.
 pub(crate) const CALL_MAX: Duration = Duration::from_secs(60);
@@ -26,6 +30,10 @@ const WORK_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 pub(crate) struct Session {
     pub(crate) settings: Settings,
     pub(crate) printer: Printer,
+    /// The tokens of earlier logins.
+    pub(crate) tokens: Option<Tokens>,
+    /// The one that is used, and the credentials that may renew it.
+    used: RefCell<Option<(KeptToken, Credentials)>>,
     /// The task that the command is about, once it is known: an error names it.
     about: RefCell<Option<(TaskId, ContextId)>>,
 }
@@ -46,13 +54,13 @@ pub(crate) struct Agent {
 }
 
 impl Session {
-    pub(crate) fn new(settings: Settings, is_live: bool) -> Self {
+    pub(crate) fn new(settings: Settings, tokens: Option<Tokens>, is_live: bool) -> Self {
         let format = if settings.text("output") == Some("json") { Format::Json } else { Format::Text };
         let printer = Printer { format, is_live, is_verbose: settings.switch("verbose") };
         for warning in &settings.warnings {
             printer.warn(warning);
         }
-        Self { settings, printer, about: RefCell::default() }
+        Self { settings, printer, tokens, used: RefCell::default(), about: RefCell::default() }
     }
 
     /// The task that the command is about. It is told on standard error as soon as it is known, so that nothing that happens
@@ -157,7 +165,11 @@ impl Session {
         let mut limits = ClientLimits::default();
         limits.call = CALL_MAX;
         limits.send = WORK_MAX;
-        let builder = Client::builder().trust(self.trust()?).limits(limits).versions(self.versions()?);
+        let mut builder = Client::builder().trust(self.trust()?).limits(limits).versions(self.versions()?);
+        builder = builder.card_keys(self.card_keys()?);
+        if self.settings.switch("debug") {
+            builder = builder.interceptor(Arc::new(Debug));
+        }
         let client = builder.build().map_err(|error| ClientError::usage(error))?;
         let card = client.discover_at(&reference).await.map_err(|error| {
             let found = ClientError::of_discovery(&error);
@@ -182,10 +194,28 @@ impl Session {
                 "certificates are not verified ({source}); anyone on the way can read and change everything"
             ));
         }
-        Ok(match self.settings.text("ca-cert") {
+        let trust = match self.settings.text("ca-cert") {
+            _ if self.settings.switch("insecure") => Trust::without_verification(),
             Some(file) => Trust::PublicAuthoritiesAnd(file.into()),
             None => Trust::PublicAuthorities,
+        };
+        Ok(match (cert, key) {
+            (Some(cert), Some(key)) => trust.with_client_certificate(cert, key),
+            _ => trust,
         })
+    }
+
+    /// The keys by which signatures of cards are verified. Keys of the agent's own host are fetched.
+    fn card_keys(&self) -> Result<CardKeys, ClientError> {
+        let mut keys = CardKeys::none();
+        for path in self.settings.list("card-key") {
+            let failed = |why: &dyn std::fmt::Display| ClientError::usage(format!("--card-key {path}: {why}"));
+            let text = std::fs::read(path).map_err(|error| failed(&error))?;
+            let is_json = text.trim_ascii_start().starts_with(b"{");
+            let added = if is_json { keys.and_jwk_set(&text) } else { keys.and_pem(&text) };
+            keys = added.map_err(|error| failed(&error))?;
+        }
+        Ok(keys)
     }
 
     /// Finds the agent and makes it ready to be called.
@@ -203,7 +233,8 @@ impl Session {
     pub(crate) async fn agent_of(&self, found: Found) -> Result<Agent, ClientError> {
         let card = found.card.card().clone();
         self.check_version(&found.card)?;
-        let credentials = self.credentials(&card)?;
+        let kept = self.kept_token(&card)?;
+        let credentials = self.credentials(&card, kept.as_ref())?;
         let extensions = self.extensions(&card)?;
         let has_credentials = credentials != Credentials::none();
         let chosen = found.client.clone().with_bindings(self.bindings(&card));
@@ -218,6 +249,7 @@ impl Session {
         if self.settings.switch("insecure") && has_credentials {
             self.printer.warn("CREDENTIALS are sent over a connection whose other end is not verified (--insecure)");
         }
+        *self.used.borrow_mut() = kept.map(|kept| (kept, credentials.clone()));
         let client = client.with_credentials(credentials).with_caller(|caller| caller.extensions = extensions);
         Ok(Agent { found, client, card, has_credentials })
     }
@@ -279,9 +311,16 @@ impl Session {
     }
 
     /// What proves who calls, checked against what the card asks for.
-    fn credentials(&self, card: &AgentCard) -> Result<Credentials, ClientError> {
+    fn credentials(&self, card: &AgentCard, kept: Option<&KeptToken>) -> Result<Credentials, ClientError> {
         let (bearer, key) = (self.settings.text("bearer"), self.settings.text("api-key"));
         let mut credentials = Credentials::none();
+        if let (Some(KeptToken { token, .. }), None) = (kept, bearer) {
+            let mut application = OAuthClient::new(&token.client_id);
+            if let Some(secret) = self.settings.text("client-secret") {
+                application = application.with_secret(secret);
+            }
+            credentials = credentials.and_token(application, token.clone());
+        }
         if let Some(token) = bearer {
             credentials = credentials.and_bearer(token);
             if !card.security_schemes.iter().any(|(_, scheme)| takes_bearer(scheme)) {
@@ -305,7 +344,7 @@ impl Session {
         let is_met = |requirement: &SecurityRequirement| {
             requirement.schemes.iter().all(|(name, _)| {
                 let scheme = card.security_schemes.iter().find(|(known, _)| known == name).map(|(_, scheme)| scheme);
-                scheme.is_none_or(|scheme| self.has(scheme))
+                scheme.is_none_or(|scheme| self.has(scheme) || (kept.is_some() && takes_bearer(scheme)))
             })
         };
         if card.security_requirements.is_empty()
@@ -325,6 +364,33 @@ impl Session {
         let login = self.command_line("auth login", &[]);
         let hint = format!("Set A2ACLI_BEARER or A2ACLI_API_KEY, or log in: {login}");
         Err(ClientError::new(Code::CredentialsMissing, message).with_hint(hint))
+    }
+
+    /// The token of an earlier login, if the agent is still where it was then. A token that was named outranks it.
+    fn kept_token(&self, card: &AgentCard) -> Result<Option<KeptToken>, ClientError> {
+        let (Some(tokens), None) = (&self.tokens, self.settings.text("bearer")) else { return Ok(None) };
+        let Some(kept) = tokens.get(self.agent_reference()?)? else { return Ok(None) };
+        if hosts_of(card).iter().all(|host| kept.hosts.contains(host)) {
+            return Ok(Some(kept));
+        }
+        self.printer.warn(format!(
+            "the card leads to other hosts than at the login ({}), so the token is not sent; log in again if that is right",
+            kept.hosts.join(", ")
+        ));
+        Ok(None)
+    }
+
+    /// Keeps a token that was renewed on the way.
+    pub(crate) fn keep_renewed(&self) {
+        let used = self.used.borrow();
+        let (Some(tokens), Some((kept, credentials))) = (&self.tokens, &*used) else { return };
+        let Some(token) = credentials.stored_token() else { return };
+        if token != kept.token
+            && let Ok(reference) = self.agent_reference()
+            && let Err(error) = tokens.put(reference, KeptToken { token, ..kept.clone() })
+        {
+            self.printer.warn(format!("the renewed token was not kept: {}", error.message));
+        }
     }
 
     fn has(&self, scheme: &SecurityScheme) -> bool {
@@ -347,6 +413,18 @@ impl Session {
                 format!("the agent requires the extension {}", extension.uri),
             )
             .with_hint(format!("If you support it, say so: --extension {}", quote(&extension.uri)))),
+        }
+    }
+}
+
+impl Found {
+    /// What is known about the signature of the card.
+    pub(crate) async fn signature(&self) -> String {
+        match self.client.signature_status(&self.card).await {
+            SignatureStatus::Verified { key_id, .. } => format!("verified with key {key_id}"),
+            SignatureStatus::Unverifiable { reason } => format!("unverifiable: {reason}"),
+            SignatureStatus::Absent => "absent".to_owned(),
+            _ => "unverifiable".to_owned(),
         }
     }
 }

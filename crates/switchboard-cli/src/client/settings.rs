@@ -73,6 +73,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("extension", Kind::List),
     Key::new("bearer", Kind::Secret),
     Key::new("api-key", Kind::Secret),
+    Key::new("card-key", Kind::List),
     Key::new("client-id", Kind::Text),
     Key::new("client-secret", Kind::Secret),
     Key::new("client-cert", Kind::Text),

@@ -91,3 +91,57 @@ fn a_url_with_a_path_is_that_of_a_card_and_the_hint_says_what_else_it_may_be() {
     assert!(ran.stderr.contains("/agents/echo/.well-known/agent-card.json"), "{}", ran.stderr);
     assert_eq!(agent.seen().len(), 1);
 }
+
+#[test]
+fn a_signature_is_verified_unverifiable_or_absent_and_never_more() {
+    let golden =
+        |name: &str| std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/signed").join(name);
+    let own = |name: &str| golden(name).to_str().unwrap().to_owned();
+    let keys = own("keys.json");
+    let cli = Cli::new();
+    for sdk in ["python-1", "js-1"] {
+        let card = own(&format!("{sdk}.json"));
+        let ran = cli.run(&["card", "get", "-a", &card, "--card-key", &keys]).succeeded();
+        assert!(ran.field("Signature").starts_with("verified with key "), "{sdk}: {ran:?}");
+        let ran = cli.run(&["card", "get", "-a", &card]).succeeded();
+        assert!(ran.field("Signature").starts_with("unverifiable: "), "{sdk}: {ran:?}");
+        let ran = cli.run(&["card", "get", "-a", &card, "--card-key", &keys, "-o", "json"]).succeeded();
+        assert!(ran.stderr.contains("Signature: verified") && ran.json().get("signatures").is_some());
+        let text = std::fs::read_to_string(golden(&format!("{sdk}.json"))).unwrap();
+        let name: Value = serde_json::from_str(&text).unwrap();
+        let changed = text.replace(name["description"].as_str().unwrap(), "changed on the way");
+        assert_ne!(changed, text);
+        let changed = write(&cli.folder(), "changed.json", &changed);
+        let ran = cli.run(&["card", "get", "-a", &changed, "--card-key", &keys]).succeeded();
+        assert!(ran.field("Signature").starts_with("unverifiable: "), "{sdk}: {ran:?}");
+    }
+    let unsigned = write(&cli.folder(), "unsigned.json", &card("http://127.0.0.1:1", false).to_string());
+    assert_eq!(
+        cli.run(&["card", "get", "-a", &unsigned, "--card-key", &keys]).succeeded().field("Signature"),
+        "absent"
+    );
+}
+
+#[test]
+fn the_extended_card_is_asked_for_only_by_a_scheme_of_the_public_one() {
+    let with = |schemes: Value| {
+        ScriptedAgent::start(
+            move |url| {
+                card_with(url, json!({ "capabilities": { "extendedAgentCard": true }, "securitySchemes": schemes }))
+            },
+            |seen, answer| {
+                let mut extended = card(&format!("http://{}", seen.header("host").unwrap()), false);
+                extended["name"] = json!("Extended");
+                answer.result(extended);
+            },
+        )
+    };
+    let open = with(json!({}));
+    let ran = open.run(&["card", "get", "--extended", "--bearer", "s3cret"]);
+    assert_eq!((ran.code, ran.error_code().as_str()), (4, "A2ACLI_ERR_CREDENTIALS_MISSING"), "{ran:?}");
+    assert!(open.calls().is_empty());
+    let closed = with(json!({ "b": { "httpAuthSecurityScheme": { "scheme": "Bearer" } } }));
+    let ran = closed.run(&["card", "get", "--extended", "--bearer", "s3cret"]).succeeded();
+    assert_eq!(ran.field("Name"), "Extended");
+    assert_eq!(closed.calls()[0].header("authorization"), Some("Bearer s3cret"));
+}

@@ -245,3 +245,34 @@ fn completions_are_printed_for_each_shell() {
         assert!(script.contains("push-config") && script.contains("agent-card"), "{shell}");
     }
 }
+
+#[test]
+fn what_is_exchanged_is_shown_on_standard_error_if_asked_for() {
+    let server = DemoServer::start();
+    for (transport, parts) in [
+        (
+            "jsonrpc",
+            &["\"method\":\"SendStreamingMessage\"", "\"statusUpdate\"", "a2a-version: 1.0", "< HTTP 200 after"][..],
+        ),
+        ("http+json", &["/message:stream", "\"statusUpdate\""]),
+        ("grpc", &["SendStreamingMessage", "bytes that are not JSON"]),
+    ] {
+        let ran = server.run(&["send", "--debug", "--transport", transport, "hello"]).succeeded();
+        for part in parts {
+            assert!(ran.stderr.contains(part), "{transport}: {part:?} is not in {}", ran.stderr);
+        }
+        assert!(!ran.stdout.contains("Debug:"));
+    }
+}
+
+#[test]
+fn a_task_that_asks_for_authorization_goes_on_by_the_printed_command() {
+    let server = DemoServer::start();
+    let asked = server.run(&["send", "auth the calendar"]).succeeded();
+    assert!(asked.stdout.contains("Status-Message:\n  the calendar\n"), "{}", asked.stdout);
+    let binary = env!("CARGO_BIN_EXE_switchboard");
+    let line = asked.field("Resume").replace("<reply>", "allowed").replacen("switchboard", binary, 1);
+    let output = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("State: TASK_STATE_COMPLETED"), "{said}");
+}

@@ -142,6 +142,34 @@ impl Drop for DemoServer {
     }
 }
 
+/// A server with TLS on a free port.
+pub(crate) struct TlsServer {
+    child: Child,
+    pub(crate) url: String,
+}
+
+impl TlsServer {
+    pub(crate) fn start(certificate: &str, key: &str) -> Self {
+        let cli = Cli::new();
+        let args = ["serve", "--memory", "--listen", "127.0.0.1:0", "--tls-cert", certificate, "--tls-key", key];
+        let more = ["--interface", "JSONRPC", "--interface", "GRPC"];
+        let mut command = cli.command(&args);
+        command.args(more).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = lines.map(Result::unwrap).find(|line| line.contains("/.well-known/agent-card.json")).unwrap();
+        let url = line.split_whitespace().find_map(|word| word.strip_suffix("/.well-known/agent-card.json")).unwrap();
+        Self { child, url: url.to_owned() }
+    }
+}
+
+impl Drop for TlsServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// A request that a scripted agent got.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
