@@ -6,6 +6,7 @@
 
 mod cards;
 mod chatting;
+mod compliance;
 mod credentials;
 mod errors;
 mod logins;

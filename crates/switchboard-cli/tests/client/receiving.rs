@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::support::{Cli, ScriptedAgent, card_with, task};
+use crate::support::{Cli, DemoServer, ScriptedAgent, card_with, task};
 
 fn agent_with_push() -> ScriptedAgent {
     ScriptedAgent::start(
@@ -63,4 +63,14 @@ fn updates_are_received_from_those_who_have_the_token_and_the_webhook_is_removed
     assert_eq!(states, ["TASK_STATE_WORKING", "TASK_STATE_COMPLETED"]);
     let deleted = agent.calls().into_iter().find(|seen| seen.rpc() == "DeleteTaskPushNotificationConfig").unwrap();
     assert_eq!(deleted.body["params"]["id"], "hook-1");
+}
+
+#[test]
+fn the_webhooks_of_a_real_server_are_received_to_the_end() {
+    let server = DemoServer::with_settings(&["--outbound-allow", "127.0.0.1/32"]);
+    let id = server.run(&["send", "--async", "slow 2"]).succeeded().field("Task").to_owned();
+    let ran = server.run(&["task", "push-config", "listen", &id, "-o", "json", "--timeout", "60s"]).succeeded();
+    assert_eq!(ran.json()["status"]["state"], "TASK_STATE_COMPLETED", "{ran:?}");
+    let left = server.run(&["task", "push-config", "list", &id, "-o", "json"]).succeeded().json();
+    assert!(left["configs"].as_array().is_none_or(Vec::is_empty), "{left}");
 }

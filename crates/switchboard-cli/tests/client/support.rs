@@ -120,7 +120,18 @@ pub(crate) struct DemoServer {
 
 impl DemoServer {
     pub(crate) fn start() -> Self {
-        let mut command = Cli::new().command(&["demo-server", "--listen", "127.0.0.1:0"]);
+        Self::by(&["demo-server", "--listen", "127.0.0.1:0"])
+    }
+
+    /// The same agent under `serve`, with settings.
+    pub(crate) fn with_settings(settings: &[&str]) -> Self {
+        let mut args = vec!["serve", "--memory", "--listen", "127.0.0.1:0"];
+        args.extend(settings);
+        Self::by(&args)
+    }
+
+    fn by(args: &[&str]) -> Self {
+        let mut command = Cli::new().command(args);
         command.current_dir(std::env::temp_dir());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
