@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{ConfigError, Environment, Origin, SettingFlags};
+use crate::conformance::args::ConformanceArgs;
+use crate::doctor::DoctorArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -172,6 +174,10 @@ pub(crate) enum Command {
     Man(ManArgs),
     /// Prove on this machine that nothing acknowledged is lost: kill a server under load, and check
     Chaos(ChaosArgs),
+    /// Check a live agent against the A2A specification, on every binding and version of its card
+    Conformance(Box<ConformanceArgs>),
+    /// Find out why an agent cannot be talked to, and how to put it right
+    Doctor(Box<DoctorArgs>),
     /// What the command agents of `chaos` run
     #[command(hide = true)]
     ChaosAgent(ChaosAgentArgs),

@@ -5,7 +5,9 @@ mod agents;
 mod chaos;
 mod cli;
 mod config;
+mod conformance;
 mod db;
+mod doctor;
 mod failure;
 mod health;
 mod logging;
@@ -48,6 +50,8 @@ fn main() -> ExitCode {
         }
         Command::Man(args) => manual::man(&args, Path::new("")).map(output::say),
         Command::Chaos(args) => chaos::run(&args),
+        Command::Conformance(args) => return conformance::run(&args, &environment),
+        Command::Doctor(args) => return doctor::run(&args, &environment),
         Command::ChaosAgent(args) => chaos::command::run(&args),
     };
     match done {

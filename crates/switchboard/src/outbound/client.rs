@@ -146,7 +146,7 @@ impl Client {
         self.shared.pool.close_idle();
     }
 
-    #[cfg(all(feature = "client", feature = "grpc"))]
+    #[cfg(feature = "grpc")]
     pub(super) fn connector(&self) -> &Connector {
         &self.shared.connector
     }

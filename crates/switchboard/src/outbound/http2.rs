@@ -1,6 +1,7 @@
 //! Calls over HTTP/2, for gRPC: one connection for each call, dialled under the policy like any other. Nothing runs in the
 //! background: the connection moves on while the answer is awaited or its body is read, and is closed with the body.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -28,17 +29,49 @@ type Connection = h2::client::Connection<Box<dyn Io>, Bytes>;
 /// None once it has ended.
 struct Driver(Option<Box<Connection>>);
 
-/// The body of an answer over HTTP/2, with the connection that it comes over.
-pub(crate) struct Http2Body {
+/// The body of an answer over HTTP/2, with the connection that it comes over. Only [`RequestLimits::idle`] bounds it: its reader
+/// bounds what it keeps.
+pub struct Http2Body {
     stream: RecvStream,
     driver: Driver,
     host: String,
     idle: Option<Duration>,
 }
 
+impl fmt::Debug for Http2Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http2Body").field("host", &self.host).finish_non_exhaustive()
+    }
+}
+
 impl Client {
-    /// Sends a request over HTTP/2 and waits for the head of the answer. It is sent once; redirects are not followed.
-    pub(crate) async fn send_http2(
+    /// Sends a request over HTTP/2, as gRPC needs it, and waits for the head of the answer. Each call has a connection of its own.
+    /// It is sent once; redirects are not followed.
+    ///
+    /// ```no_run
+    /// use bytes::Bytes;
+    /// use switchboard::outbound::{Client, RequestLimits};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let client = Client::builder().build().unwrap();
+    /// let request = http::Request::post("https://agent.example/lf.a2a.v1.A2AService/GetTask")
+    ///     .header("content-type", "application/grpc")
+    ///     .header("te", "trailers")
+    ///     .body(Bytes::from_static(&[0, 0, 0, 0, 0]))
+    ///     .unwrap();
+    /// let (head, mut body) = client.send_http2(request, &RequestLimits::stream()).await.unwrap();
+    /// while let Some(chunk) = body.chunk().await.unwrap() {
+    ///     // Messages, each behind five bytes that say how long it is.
+    ///     # let _ = chunk;
+    /// }
+    /// let status = body.trailers().await.unwrap().and_then(|trailers| trailers.get("grpc-status").cloned());
+    /// # let _ = (head, status);
+    /// # });
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no answer within the limits. The errors of the body come when it is read.
+    pub async fn send_http2(
         &self,
         request: Request<Bytes>,
         limits: &RequestLimits,
@@ -86,7 +119,10 @@ impl Client {
 
 impl Http2Body {
     /// The next piece of the body; none at its end.
-    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+    ///
+    /// # Errors
+    /// When nothing arrives in time, or the connection breaks.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let stream = &mut self.stream;
         let reading = self.driver.drive(poll_fn(|cx| stream.poll_data(cx)));
         match within(self.idle, &self.host, reading).await? {
@@ -100,7 +136,10 @@ impl Http2Body {
     }
 
     /// What follows the body, to be asked for at its end.
-    pub(crate) async fn trailers(&mut self) -> Result<Option<HeaderMap>, Error> {
+    ///
+    /// # Errors
+    /// As of [`chunk`](Self::chunk).
+    pub async fn trailers(&mut self) -> Result<Option<HeaderMap>, Error> {
         let stream = &mut self.stream;
         let reading = self.driver.drive(poll_fn(|cx| stream.poll_trailers(cx)));
         within(self.idle, &self.host, reading).await?.map_err(|error| failed(&self.host, &error))
