@@ -193,7 +193,8 @@ impl Agent {
 }
 
 fn secret(flag: &str, value: &str) -> Result<HeaderValue, String> {
-    let mut value = HeaderValue::from_str(value).map_err(|_| format!("{flag}: the value cannot be sent in a header"))?;
+    let mut value =
+        HeaderValue::from_str(value).map_err(|_| format!("{flag}: the value cannot be sent in a header"))?;
     value.set_sensitive(true);
     Ok(value)
 }

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use super::card::Card;
-use super::wire::forms::{Form, Payload};
+use super::wire::forms::{Form, Payload, State};
 use super::wire::{
-    Binding, Events, Interface, Meaning, Operation, Options, Raw, Refused, Reply, StreamEnd, StreamEvent, Streamed, Version,
-    Wire, shown,
+    Binding, Events, Interface, Meaning, Operation, Options, Raw, Refused, Reply, StreamEnd, StreamEvent, Streamed,
+    Version, Wire, shown,
 };
 
 /// Between two tasks whose times must differ.
@@ -19,7 +19,10 @@ const SHELF_PAUSE: Duration = Duration::from_millis(20);
 /// What a check has to say unless all is well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    Fault { expected: String, came: String },
+    Fault {
+        expected: String,
+        came: String,
+    },
     /// Why it could not be checked.
     Skip(String),
 }
@@ -71,13 +74,8 @@ const UNIMPLEMENTED: i64 = 12;
 pub(crate) const TASK_NOT_FOUND: Expected = expected("TaskNotFoundError", -32001, 404, NOT_FOUND, "TASK_NOT_FOUND");
 pub(crate) const NOT_CANCELABLE: Expected =
     expected("TaskNotCancelableError", -32002, 400, FAILED_PRECONDITION, "TASK_NOT_CANCELABLE");
-pub(crate) const PUSH_NOT_SUPPORTED: Expected = expected(
-    "PushNotificationNotSupportedError",
-    -32003,
-    400,
-    FAILED_PRECONDITION,
-    "PUSH_NOTIFICATION_NOT_SUPPORTED",
-);
+pub(crate) const PUSH_NOT_SUPPORTED: Expected =
+    expected("PushNotificationNotSupportedError", -32003, 400, FAILED_PRECONDITION, "PUSH_NOTIFICATION_NOT_SUPPORTED");
 pub(crate) const UNSUPPORTED_OPERATION: Expected =
     expected("UnsupportedOperationError", -32004, 400, FAILED_PRECONDITION, "UNSUPPORTED_OPERATION");
 pub(crate) const CONTENT_TYPE_NOT_SUPPORTED: Expected =
@@ -116,9 +114,10 @@ impl Expected {
         match (to.version, binding) {
             (Version::V1_0, _) => {
                 // Several errors share one status; the reason tells them apart where there is one.
-                let is_other = refused.reason.as_deref().is_some_and(|reason| {
-                    binding != Binding::JsonRpc && self.is_a2a() && reason != self.reason
-                });
+                let is_other = refused
+                    .reason
+                    .as_deref()
+                    .is_some_and(|reason| binding != Binding::JsonRpc && self.is_a2a() && reason != self.reason);
                 refused.code == self.code(binding) && !is_other
             }
             (Version::V0_3 | Version::V0_2, Binding::JsonRpc) => {
@@ -194,8 +193,7 @@ impl<'a> Bench<'a> {
 
     /// Checks that a call is refused with one of these errors.
     pub(crate) fn refused<'r>(&self, reply: &'r Reply, any: &[&Expected]) -> Result<&'r Refused, Finding> {
-        let names: Vec<String> =
-            any.iter().map(|it| format!("{} ({})", it.name, it.code(self.to.binding))).collect();
+        let names: Vec<String> = any.iter().map(|it| format!("{} ({})", it.name, it.code(self.to.binding))).collect();
         match &reply.meaning {
             Meaning::Refused(refused) if any.iter().any(|it| it.is(self.to, refused)) => Ok(refused),
             Meaning::Refused(_) | Meaning::Result(_) | Meaning::Nothing(_) => {
@@ -263,9 +261,7 @@ impl<'a> Bench<'a> {
         };
         let result = self.result(Operation::Send, json!({ "message": message(text) })).await.map_err(as_skip)?;
         match self.form().payload(&result) {
-            Payload::Task(task) if self.form().state(task) == Some(super::wire::forms::State::InputRequired) => {
-                Ok(task.clone())
-            }
+            Payload::Task(task) if self.form().state(task) == Some(State::InputRequired) => Ok(task.clone()),
             _ => Err(skip("the agent did not ask back at the text of --question-text")),
         }
     }
@@ -320,7 +316,13 @@ impl<'a> Bench<'a> {
     ) -> Result<Events, Finding> {
         match self.follow(Operation::Subscribe, json!({ "id": task["id"] }), enough).await? {
             Streamed::Events(events) => Ok(*events),
-            Streamed::Whole(reply) => Err(fault("a stream of the task", reply.shown())),
+            Streamed::Whole(reply) => {
+                let now = self.result(Operation::Get, json!({ "id": task["id"] })).await.map_err(as_skip)?;
+                Err(match self.form().state(&now).is_some_and(State::is_terminal) {
+                    true => skip("the task ended before it could be subscribed to; name a longer one with --slow-text"),
+                    false => fault("a stream of the task", reply.shown()),
+                })
+            }
         }
     }
 

@@ -66,6 +66,8 @@ pub(crate) struct Card {
     /// None for a file.
     pub(crate) raw: Option<Raw>,
     pub(crate) url: String,
+    /// Whether the user named the place of the card itself, and not that of the agent.
+    pub(crate) is_named: bool,
     pub(crate) interfaces: Vec<Interface>,
     /// Interfaces that this tool cannot speak.
     pub(crate) unknown: Vec<String>,
@@ -83,7 +85,10 @@ impl Card {
         let mut first = None;
         for url in urls {
             match fetch(wire, &url, None).await {
-                Ok((raw, json)) => return Ok(Self::fetched(wire, url, raw, json).await),
+                Ok((raw, json)) => {
+                    let is_named = matches!(reference, Reference::Card(_));
+                    return Ok(Self { is_named, ..Self::fetched(wire, url, raw, json).await });
+                }
                 Err(why) => drop(first.get_or_insert(format!("{}: {why}", shown(&url)))),
             }
         }
@@ -105,7 +110,7 @@ impl Card {
         }
         interfaces.truncate(INTERFACES_MAX);
         let (raw, json) = card;
-        Self { json, raw: Some(raw), url, interfaces, unknown }
+        Self { json, raw: Some(raw), url, is_named: false, interfaces, unknown }
     }
 
     fn of_file(path: &str) -> Result<Self, String> {
@@ -117,7 +122,7 @@ impl Card {
         let json: Value = serde_json::from_slice(&text).map_err(|error| format!("{path}: is not JSON: {error}"))?;
         let (mut interfaces, unknown) = interfaces(&json, None);
         interfaces.truncate(INTERFACES_MAX);
-        Ok(Self { json, raw: None, url: path.to_owned(), interfaces, unknown })
+        Ok(Self { json, raw: None, url: path.to_owned(), is_named: true, interfaces, unknown })
     }
 
     pub(crate) fn name(&self) -> String {

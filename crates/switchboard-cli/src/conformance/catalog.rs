@@ -46,7 +46,8 @@ pub(crate) const JSON: Scope = Scope { words: "JSONRPC, HTTP+JSON", bindings: OV
 pub(crate) const JSON_V1: Scope = Scope { words: "JSONRPC 1.0, HTTP+JSON 1.0", bindings: OVER_HTTP, versions: NEWEST };
 pub(crate) const JSONRPC: Scope = Scope { words: "JSONRPC", bindings: &[Binding::JsonRpc], versions: ALL_VERSIONS };
 pub(crate) const JSONRPC_V1: Scope = Scope { words: "JSONRPC 1.0", bindings: &[Binding::JsonRpc], versions: NEWEST };
-pub(crate) const HTTP_JSON: Scope = Scope { words: "HTTP+JSON", bindings: &[Binding::HttpJson], versions: ALL_VERSIONS };
+pub(crate) const HTTP_JSON: Scope =
+    Scope { words: "HTTP+JSON", bindings: &[Binding::HttpJson], versions: ALL_VERSIONS };
 pub(crate) const HTTP_JSON_V1: Scope =
     Scope { words: "HTTP+JSON 1.0", bindings: &[Binding::HttpJson], versions: NEWEST };
 pub(crate) const GRPC: Scope = Scope { words: "GRPC", bindings: &[Binding::Grpc], versions: ALL_VERSIONS };

@@ -11,7 +11,7 @@ mod catalog;
 mod checks;
 mod report;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod wire;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -79,11 +79,7 @@ async fn check(args: &ConformanceArgs, environment: &Environment) -> Result<Repo
     let card = Card::find(&wire, &agent.reference).await.map_err(|why| (NO_CARD, why))?;
     agent.prove(&mut wire, &card);
     wire.extensions = card.required_extensions().join(", ");
-    let texts = Texts {
-        plain: args.text.clone(),
-        slow: args.slow_text.clone(),
-        question: args.question_text.clone(),
-    };
+    let texts = Texts { plain: args.text.clone(), slow: args.slow_text.clone(), question: args.question_text.clone() };
     Ok(check_card(&wire, &card, &texts, &chosen).await)
 }
 

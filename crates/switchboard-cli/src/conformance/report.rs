@@ -211,12 +211,8 @@ fn as_json(outcome: &Outcome) -> Value {
 fn write_junit(xml: &mut String, place: &str, outcome: &Outcome) {
     let check = outcome.check;
     let seconds = format!("{}.{:03}", outcome.ms / 1_000, outcome.ms % 1_000);
-    let _ = write!(
-        xml,
-        "    <testcase classname=\"{}\" name=\"{}\" time=\"{seconds}\"",
-        escaped(place),
-        escaped(check.id)
-    );
+    let _ =
+        write!(xml, "    <testcase classname=\"{}\" name=\"{}\" time=\"{seconds}\"", escaped(place), escaped(check.id));
     let said = outcome.status.finding().map(|(expected, came)| {
         let rule = format!("{} of {}: {}", check.level.word(), check.section, check.rule);
         format!("expected: {}\ncame: {}\nrule: {rule}\nkit: {}", shown(expected), shown(came), check.kit)
@@ -261,7 +257,10 @@ fn escaped(text: &str) -> String {
 pub(crate) fn list() -> String {
     let mut text = String::new();
     for (area, checks) in AREAS {
-        let _ = writeln!(text, "## {area}\n\n| check | level | on | spec | kit | rule |\n| --- | --- | --- | --- | --- | --- |");
+        let _ = writeln!(
+            text,
+            "## {area}\n\n| check | level | on | spec | kit | rule |\n| --- | --- | --- | --- | --- | --- |"
+        );
         for check in *checks {
             let (level, on) = (check.level.word(), check.scope.words);
             let kit = if check.kit.is_empty() { "none" } else { check.kit };

@@ -25,7 +25,8 @@ pub(super) async fn examine(wire: &Wire, card: &Card, findings: &mut Vec<Finding
         let unknown = json!({ "id": fresh_id() });
         let anonymous = Options { anonymous: true, ..Options::default() };
         let bare = wire.call(to, Operation::Get, &unknown, &anonymous).await;
-        if card.wants_credentials() && bare.as_ref().is_ok_and(|reply| !is_unauthenticated(to, reply) && is_a2a(reply)) {
+        if card.wants_credentials() && bare.as_ref().is_ok_and(|reply| !is_unauthenticated(to, reply) && is_a2a(reply))
+        {
             findings.push(hint(
                 "auth",
                 format!("{to}: the card asks for credentials, and a call without them is answered"),
@@ -42,7 +43,8 @@ pub(super) async fn examine(wire: &Wire, card: &Card, findings: &mut Vec<Finding
 
 /// What the card asks for.
 fn schemes(card: &Card) -> Finding {
-    let names: Vec<String> = card.json["securitySchemes"].as_object().into_iter().flatten().map(|(name, _)| shown(name)).collect();
+    let names: Vec<String> =
+        card.json["securitySchemes"].as_object().into_iter().flatten().map(|(name, _)| shown(name)).collect();
     match card.wants_credentials() {
         true => fine("auth", format!("the card asks for credentials ({})", names.join(", "))),
         false => fine("auth", "the card asks for no credentials"),
@@ -84,8 +86,14 @@ fn judged(to: &Interface, answered: Result<Reply, String>, has_credentials: bool
         let challenge = shown(reply.raw.header("www-authenticate"));
         let seen = format!("{to} refuses the caller ({}) {challenge}", reply.shown());
         return match has_credentials {
-            true => wrong("auth", seen, "check that the token or key is right, in time, and of the scheme that the card names"),
-            false => wrong("auth", seen, "give credentials with --bearer or --api-key, of the scheme that the card names"),
+            true => wrong(
+                "auth",
+                seen,
+                "check that the token or key is right, in time, and of the scheme that the card names",
+            ),
+            false => {
+                wrong("auth", seen, "give credentials with --bearer or --api-key, of the scheme that the card names")
+            }
         };
     }
     match &reply.meaning {

@@ -84,7 +84,9 @@ async fn missing(wire: &Wire, base: &str, why: &str) -> Finding {
         }
     }
     let fix = match why {
-        why if why.contains("401") || why.contains("403") => "serve the card without authentication: clients read it to learn how to authenticate",
+        why if why.contains("401") || why.contains("403") => {
+            "serve the card without authentication: clients read it to learn how to authenticate"
+        }
         why if why.contains("redirect") => "name the address that it redirects to",
         why if why.contains("no JSON") => "check the path and the proxy: a web page is served in place of the card",
         _ => "check the path of the agent, and that the server or its proxy passes /.well-known/ on",
@@ -110,7 +112,11 @@ pub(super) fn make_sense(card: &Card, reference: &Reference, findings: &mut Vec<
         }
     }
     if card.interfaces.is_empty() {
-        findings.push(wrong("card", "the card names no interface", "list each binding and version in supportedInterfaces"));
+        findings.push(wrong(
+            "card",
+            "the card names no interface",
+            "list each binding and version in supportedInterfaces",
+        ));
     }
 }
 

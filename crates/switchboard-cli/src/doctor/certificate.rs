@@ -72,7 +72,9 @@ mod tests {
         ] {
             assert_eq!(parse(tag, text).unwrap().to_string(), expected);
         }
-        for (tag, text) in [(UTC_TIME, "2601312359Z"), (GENERALIZED_TIME, "2"), (UTC_TIME, "ééééééZ"), (1, "260131235959Z")] {
+        for (tag, text) in
+            [(UTC_TIME, "2601312359Z"), (GENERALIZED_TIME, "2"), (UTC_TIME, "ééééééZ"), (1, "260131235959Z")]
+        {
             assert_eq!(parse(tag, text), None, "{text}");
         }
     }

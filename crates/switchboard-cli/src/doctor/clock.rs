@@ -17,9 +17,13 @@ pub(super) fn now() -> Timestamp {
 pub(super) fn compare(headers: &HeaderMap, now: Timestamp) -> Finding {
     let date = headers.get(http::header::DATE).and_then(|value| value.to_str().ok());
     let Some(theirs) = date.and_then(|date| httpdate::parse_http_date(date).ok()).map(Timestamp::from) else {
-        return hint("clock", "the answer has no Date header", "have the server or its proxy send Date, so that clocks can be compared");
+        return hint(
+            "clock",
+            "the answer has no Date header",
+            "have the server or its proxy send Date, so that clocks can be compared",
+        );
     };
-    let skew_ms = theirs.ms_since(now);
+    let skew_ms = theirs.as_ms() - now.as_ms();
     if skew_ms.abs() <= SKEW_MS_MAX {
         return fine("clock", "both clocks agree");
     }

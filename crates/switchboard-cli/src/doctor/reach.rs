@@ -42,7 +42,8 @@ impl Target {
     /// # Errors
     /// When the URL cannot be connected to, in words.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
-        let wrong = || format!("{:?} is no address of an agent; expected one such as https://agent.example", shown(url));
+        let wrong =
+            || format!("{:?} is no address of an agent; expected one such as https://agent.example", shown(url));
         let uri: Uri = url.parse().map_err(|_| wrong())?;
         let is_tls = match uri.scheme_str() {
             Some("https") => true,
@@ -112,7 +113,9 @@ async fn connect(
             Ok(Ok(stream)) => {
                 let (took, text) = (started.elapsed(), format!("{address} was connected to in"));
                 findings.push(match took > SLOW {
-                    true => hint("tcp", format!("{text} {took:.1?}"), "look for packet loss or a distant region on the way"),
+                    true => {
+                        hint("tcp", format!("{text} {took:.1?}"), "look for packet loss or a distant region on the way")
+                    }
                     false => fine("tcp", format!("{text} {} ms", took.as_millis())),
                 });
                 open = open.or(Some(stream));
@@ -142,7 +145,8 @@ fn tcp_fix(why: &str, target: &Target) -> String {
 fn plain(target: &Target, addresses: &[SocketAddr]) -> Option<Finding> {
     let is_near = addresses.iter().all(|address| is_private(address.ip()));
     (!is_near).then(|| {
-        let text = format!("{} is called without TLS: all of it, credentials included, can be read on the way", target.host);
+        let text =
+            format!("{} is called without TLS: all of it, credentials included, can be read on the way", target.host);
         hint("tls", text, "use https://, as the specification demands of production (section 7.1)")
     })
 }
@@ -195,8 +199,7 @@ async fn handshake(
     }
 }
 
-const NOT_TLS_FIX: &str =
-    "check that this port speaks TLS (1.2 or 1.3); if it speaks plain HTTP, call it as http:// or put a proxy with TLS before it";
+const NOT_TLS_FIX: &str = "check that this port speaks TLS (1.2 or 1.3); if it speaks plain HTTP, call it as http:// or put a proxy with TLS before it";
 
 fn expiry(leaf: &CertificateDer<'_>, now: Timestamp) -> Finding {
     let Some(until) = not_after(leaf) else { return fine("tls", "the certificate is valid") };

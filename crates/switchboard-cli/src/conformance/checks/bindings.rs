@@ -5,11 +5,9 @@ use serde_json::{Value, json};
 use super::super::bench::{
     Bench, Checked, Finding, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, fault, hold, shown_head, shown_json,
 };
-use super::super::catalog::{
-    Check, EVERYWHERE, GRPC, GRPC_V1, HTTP_JSON, HTTP_JSON_V1, JSONRPC, JSONRPC_V1,
-};
+use super::super::catalog::{Check, EVERYWHERE, GRPC, GRPC_V1, HTTP_JSON, HTTP_JSON_V1, JSONRPC, JSONRPC_V1};
 use super::super::wire::http::{http_json_meaning, jsonrpc_meaning};
-use super::super::wire::{Binding, Meaning, Operation, Options, Raw, Refused, Reply, shown};
+use super::super::wire::{Binding, Meaning, Operation, Options, Raw, Refused, Reply, Version, shown};
 use super::{each, may, must, should};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -228,12 +226,7 @@ async fn error_info(bench: &Bench<'_>) -> Checked {
 }
 
 /// A body of any kind, and what the answer to it means.
-async fn posted(
-    bench: &Bench<'_>,
-    path: &str,
-    media_type: &'static str,
-    body: String,
-) -> Result<Reply, Finding> {
+async fn posted(bench: &Bench<'_>, path: &str, media_type: &'static str, body: String) -> Result<Reply, Finding> {
     let posted = bench.wire.post(bench.to, path, media_type, body, &Options::default()).await;
     let raw: Raw = posted.map_err(|why| fault("an answer", why))?;
     let meaning = match bench.to.binding {
@@ -254,7 +247,8 @@ async fn no_request(bench: &Bench<'_>) -> Checked {
 }
 
 async fn unknown_method(bench: &Bench<'_>) -> Checked {
-    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SwitchboardNoSuchMethod", "params": {} });
+    let method = if bench.to.version == Version::V1_0 { "SwitchboardNoSuchMethod" } else { "switchboard/noSuchMethod" };
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": {} });
     let reply = posted(bench, "", "application/json", body.to_string()).await?;
     bench.refused(&reply, &[&METHOD_NOT_FOUND]).map(drop)
 }

@@ -108,6 +108,9 @@ fn fetched(card: &Card) -> Result<&Raw, Finding> {
 
 fn well_known(card: &Card) -> Checked {
     fetched(card)?;
+    if card.is_named {
+        return Err(skip("the card was named by its own URL"));
+    }
     if !card.is_v1() {
         return Err(skip("the card is of an older version, which may have another path"));
     }

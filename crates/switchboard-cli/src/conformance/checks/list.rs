@@ -177,7 +177,8 @@ async fn status(bench: &Bench<'_>) -> Checked {
     let state = &task["status"]["state"];
     let (_, same) = listed(bench, json!({ "status": state })).await?;
     hold(!same.is_empty(), &format!("the tasks in the state {state}"), || "no task".to_owned())?;
-    let other = if bench.form().state(task) == Some(State::Rejected) { "TASK_STATE_FAILED" } else { "TASK_STATE_REJECTED" };
+    let other =
+        if bench.form().state(task) == Some(State::Rejected) { "TASK_STATE_FAILED" } else { "TASK_STATE_REJECTED" };
     let (_, others) = listed(bench, json!({ "status": other })).await?;
     hold(others.is_empty(), &format!("no task, since none is in the state {other}"), || shown_json(&json!(others)))
 }

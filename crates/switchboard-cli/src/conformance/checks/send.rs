@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::super::bench::{
-    Bench, CONTENT_TYPE_NOT_SUPPORTED, Checked, INVALID_PARAMS, TASK_NOT_FOUND, UNSUPPORTED_OPERATION, as_skip, fault, hold,
-    message, result_of, shown_json, skip, text_of,
+    Bench, CONTENT_TYPE_NOT_SUPPORTED, Checked, INVALID_PARAMS, TASK_NOT_FOUND, UNSUPPORTED_OPERATION, as_skip, fault,
+    hold, message, result_of, shown_json, skip, text_of,
 };
 use super::super::catalog::{Check, EVERYWHERE, JSON, V1};
 use super::super::wire::forms::{Form, Payload, State};
@@ -268,7 +268,8 @@ async fn terminal_task(bench: &Bench<'_>) -> Checked {
 }
 
 async fn media_type(bench: &Bench<'_>) -> Checked {
-    let skills = bench.card.json["skills"].as_array().into_iter().flatten().filter_map(|it| it["inputModes"].as_array());
+    let skills =
+        bench.card.json["skills"].as_array().into_iter().flatten().filter_map(|it| it["inputModes"].as_array());
     let mut modes = bench.card.json["defaultInputModes"].as_array().into_iter().chain(skills).flatten();
     if modes.any(|mode| mode.as_str().is_some_and(|mode| mode.contains('*'))) {
         return Err(skip("the card accepts any media type"));

@@ -49,7 +49,14 @@ pub(super) const CHECKS: &[Check] = &[
         "The role of a message MUST be one of the defined values.",
         each!(roles),
     ),
-    must("task-parts", "DM-PART-001", "4.1.6", V1, "A Part MUST have exactly one of text, raw, url and data.", each!(parts)),
+    must(
+        "task-parts",
+        "DM-PART-001",
+        "4.1.6",
+        V1,
+        "A Part MUST have exactly one of text, raw, url and data.",
+        each!(parts),
+    ),
     must(
         "task-artifacts",
         "DM-ART-001",
@@ -58,14 +65,7 @@ pub(super) const CHECKS: &[Check] = &[
         "An Artifact MUST have an artifactId and parts.",
         each!(artifacts),
     ),
-    must(
-        "task-camel-case",
-        "DM-SERIAL-001",
-        "5.5",
-        JSON_V1,
-        "JSON MUST use camelCase names.",
-        each!(camel_case),
-    ),
+    must("task-camel-case", "DM-SERIAL-001", "5.5", JSON_V1, "JSON MUST use camelCase names.", each!(camel_case)),
     should(
         "task-no-nulls",
         "DM-SERIAL-004",
@@ -238,7 +238,13 @@ mod tests {
         for good in ["2025-10-28T10:30:00.000Z", "2025-10-28T10:30:00Z", "2025-10-28T10:30:00.123456789Z"] {
             assert!(is_timestamp(good), "{good}");
         }
-        for bad in ["2025-10-28T10:30:00", "2025-10-28T10:30:00+00:00", "2025-10-28 10:30:00Z", "1761647400", "2025-10-28T10:30:00.Z"] {
+        for bad in [
+            "2025-10-28T10:30:00",
+            "2025-10-28T10:30:00+00:00",
+            "2025-10-28 10:30:00Z",
+            "1761647400",
+            "2025-10-28T10:30:00.Z",
+        ] {
             assert!(!is_timestamp(bad), "{bad}");
         }
     }

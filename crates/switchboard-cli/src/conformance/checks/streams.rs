@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::super::bench::{
-    Bench, Checked, Finding, TASK_NOT_FOUND, UNSUPPORTED_OPERATION, fault, hold, message, shown_end, shown_head, shown_json,
+    Bench, Checked, Finding, TASK_NOT_FOUND, UNSUPPORTED_OPERATION, fault, hold, message, shown_end, shown_head,
+    shown_json,
 };
 use super::super::catalog::{Check, EVERYWHERE, JSON, JSONRPC, Needs, V1};
 use super::super::wire::forms::{Form, Payload, State};
@@ -411,10 +412,14 @@ async fn subscribe_alike(bench: &Bench<'_>) -> Checked {
 async fn subscribe_leaving(bench: &Bench<'_>) -> Checked {
     let task = bench.running().await?;
     bench.subscribed(&task, &|all| !all.is_empty()).await?;
-    let events = bench.subscribed(&task, &|_| false).await?;
+    let again = bench.subscribed(&task, &|_| false).await;
+    let now = bench.result(Operation::Get, json!({ "id": task["id"] })).await?;
+    let is_canceled = bench.form().state(&now) == Some(State::Canceled);
+    let expected = "a task that goes on after a client has left";
+    hold(!is_canceled, expected, || shown_json(&now["status"]))?;
+    let events = again?;
     let last = events.all.iter().rev().find_map(|event| state(bench.form(), event));
-    let is_well = last.is_some_and(|state| state.is_settled() && state != State::Canceled);
-    hold(is_well, "a task that goes on to its end after a client has left", || shown_end(&events))
+    hold(last.is_some_and(State::is_settled), expected, || shown_end(&events))
 }
 
 async fn subscribe_terminal(bench: &Bench<'_>) -> Checked {

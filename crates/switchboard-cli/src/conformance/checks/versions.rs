@@ -70,7 +70,9 @@ async fn absent(bench: &Bench<'_>) -> Checked {
     let reply = bench.call_with(Operation::Send, params, &options).await?;
     match &reply.meaning {
         Meaning::Refused(_) => Ok(()),
-        Meaning::Result(_) | Meaning::Nothing(_) => Err(fault("VersionNotSupportedError, or another error", reply.shown())),
+        Meaning::Result(_) | Meaning::Nothing(_) => {
+            Err(fault("VersionNotSupportedError, or another error", reply.shown()))
+        }
     }
 }
 
@@ -78,8 +80,7 @@ async fn extension_unknown(bench: &Bench<'_>) -> Checked {
     let own = &bench.wire.extensions;
     let named = if own.is_empty() { UNKNOWN.to_owned() } else { format!("{own}, {UNKNOWN}") };
     let value = HeaderValue::from_str(&named).map_err(|_| fault("extensions that fit a header", named))?;
-    let options =
-        Options { headers: vec![(HeaderName::from_static("a2a-extensions"), value)], ..Options::default() };
+    let options = Options { headers: vec![(HeaderName::from_static("a2a-extensions"), value)], ..Options::default() };
     let reply = bench.call_with(Operation::Get, json!({ "id": super::super::fresh_id() }), &options).await?;
     bench.refused(&reply, &[&TASK_NOT_FOUND]).map(drop)
 }

@@ -15,8 +15,8 @@ use tokio::time::{Instant, timeout};
 use super::http::method;
 use super::proto::{self, Field, v0_3, v1};
 use super::{
-    ANSWER_BYTES_MAX, Events, Interface, Meaning, Operation, Options, Raw, Refused, Reply, STREAM_EVENTS_MAX, StreamEnd,
-    StreamEvent, Streamed, Version, Wire, error_info, shown,
+    ANSWER_BYTES_MAX, Events, Interface, Meaning, Operation, Options, Raw, Refused, Reply, STREAM_EVENTS_MAX,
+    StreamEnd, StreamEvent, Streamed, Version, Wire, error_info, shown,
 };
 
 /// Whether a message is compressed, and how long it is.
@@ -52,7 +52,12 @@ impl Wire {
     ///
     /// # Errors
     /// When there is no answer.
-    pub(crate) async fn call_grpc_method(&self, to: &Interface, name: &str, options: &Options) -> Result<Reply, String> {
+    pub(crate) async fn call_grpc_method(
+        &self,
+        to: &Interface,
+        name: &str,
+        options: &Options,
+    ) -> Result<Reply, String> {
         let answered = self.invoke_grpc(to, name, Vec::new(), options, &|_| false).await?;
         Ok(reply(to, Operation::DeletePush, answered))
     }
@@ -67,16 +72,16 @@ impl Wire {
     ) -> Result<Streamed, String> {
         let (name, written) = written(to, operation, params)?;
         let read_all = |messages: &[(Bytes, Duration)]| messages.iter().map(|it| event(to, it)).collect::<Vec<_>>();
-        let answered =
-            self.invoke_grpc(to, name, written, options, &|messages| enough(&read_all(messages))).await?;
+        let answered = self.invoke_grpc(to, name, written, options, &|messages| enough(&read_all(messages))).await?;
         let is_refused = answered.raw.header("grpc-status") != "0" && !answered.raw.header("grpc-status").is_empty();
         if is_refused && answered.messages.is_empty() {
             return Ok(Streamed::Whole(Box::new(reply(to, operation, answered))));
         }
         let end = match answered.end {
-            StreamEnd::Closed if is_refused => {
-                StreamEnd::Broken(format!("the call ended with the status {}", shown(answered.raw.header("grpc-status"))))
-            }
+            StreamEnd::Closed if is_refused => StreamEnd::Broken(format!(
+                "the call ended with the status {}",
+                shown(answered.raw.header("grpc-status"))
+            )),
             end => end,
         };
         Ok(Streamed::Events(Box::new(Events {

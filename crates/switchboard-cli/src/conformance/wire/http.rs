@@ -157,9 +157,7 @@ impl Wire {
     ) -> Result<Streamed, String> {
         let (outgoing, id) = match to.binding {
             Binding::JsonRpc => self.jsonrpc_request(to, operation, params, options)?,
-            Binding::HttpJson | Binding::Grpc => {
-                (self.http_json_request(to, operation, params, options)?, Value::Null)
-            }
+            Binding::HttpJson | Binding::Grpc => (self.http_json_request(to, operation, params, options)?, Value::Null),
         };
         let streamed = self.follow(to, outgoing.clone(), &id, enough).await?;
         // The text of the specification has POST for a subscription, its protobuf file has GET, and servers may have either.

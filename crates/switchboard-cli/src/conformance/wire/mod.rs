@@ -362,9 +362,11 @@ fn is_invisible(each: char) -> bool {
 
 /// `ErrorInfo` among the details of an error.
 fn error_info(details: &Value) -> (Option<String>, Option<String>) {
-    let info = details.as_array().into_iter().flatten().find(|detail| {
-        detail["@type"].as_str().is_some_and(|kind| kind.ends_with("google.rpc.ErrorInfo"))
-    });
+    let info = details
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|detail| detail["@type"].as_str().is_some_and(|kind| kind.ends_with("google.rpc.ErrorInfo")));
     let text = |name: &str| info.and_then(|info| info[name].as_str()).map(str::to_owned);
     (text("reason"), text("domain"))
 }

@@ -145,7 +145,8 @@ pub(super) mod v1 {
         one(4, "metadata", Struct),
     ];
     /// `GetTask`, `CancelTask` and `SubscribeToTask`, whose first two fields are the same.
-    pub(in super::super) const GET: &[Field] = &[one(1, "tenant", Text), one(2, "id", Text), one(3, "historyLength", Number)];
+    pub(in super::super) const GET: &[Field] =
+        &[one(1, "tenant", Text), one(2, "id", Text), one(3, "historyLength", Number)];
     pub(in super::super) const LIST: &[Field] = &[
         one(1, "tenant", Text),
         one(2, "contextId", Text),
@@ -434,10 +435,7 @@ fn read_free(bytes: &[u8], depth: usize) -> Result<Value, String> {
     Ok(read)
 }
 
-fn each_field(
-    mut bytes: &[u8],
-    found: &mut dyn FnMut(u64, Wired<'_>) -> Result<(), String>,
-) -> Result<(), String> {
+fn each_field(mut bytes: &[u8], found: &mut dyn FnMut(u64, Wired<'_>) -> Result<(), String>) -> Result<(), String> {
     let cut = || "the message is cut off".to_owned();
     while !bytes.is_empty() {
         let tag = read_varint(&mut bytes)?;
@@ -492,7 +490,8 @@ mod tests {
             "configuration": { "historyLength": 0, "returnImmediately": true },
         });
         assert_eq!(read(v1::SEND, &write(v1::SEND, &send)), Ok(send));
-        let old = json!({ "parent": "tasks/1", "config": { "pushNotificationConfig": { "url": "https://a.example" } } });
+        let old =
+            json!({ "parent": "tasks/1", "config": { "pushNotificationConfig": { "url": "https://a.example" } } });
         assert_eq!(read(v0_3::CREATE_PUSH, &write(v0_3::CREATE_PUSH, &old)), Ok(old));
     }
 
