@@ -19,6 +19,9 @@ Examples:
   switchboard db verify                     check that nothing is missing in it
   switchboard db reset --yes                forget every task
   switchboard health                        ask a server whether it is well
+  switchboard doctor https://agent.example  why an agent cannot be talked to
+  switchboard conformance https://agent.example
+                                            check an agent against the specification
   switchboard chaos --minutes 5             kill a server for five minutes, and prove
                                             that nothing it acknowledged was lost
 

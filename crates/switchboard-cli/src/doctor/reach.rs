@@ -28,7 +28,8 @@ const ADDRESSES_MAX: usize = 8;
 const SLOW: Duration = Duration::from_secs(1);
 /// A certificate that expires sooner is worth a remark.
 const DAYS_LEFT_MIN: i64 = 14;
-const MS_OF_A_DAY: i64 = 86_400_000;
+/// In milliseconds.
+const DAY: i64 = 86_400_000;
 
 /// What is connected to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -203,7 +204,7 @@ const NOT_TLS_FIX: &str = "check that this port speaks TLS (1.2 or 1.3); if it s
 
 fn expiry(leaf: &CertificateDer<'_>, now: Timestamp) -> Finding {
     let Some(until) = not_after(leaf) else { return fine("tls", "the certificate is valid") };
-    let days = until.ms_since(now) / MS_OF_A_DAY;
+    let days = until.ms_since(now) / DAY;
     match days < DAYS_LEFT_MIN {
         true => hint("tls", format!("the certificate expires in {days} days"), "renew it, and automate the renewal"),
         false => fine("tls", format!("the certificate is valid for {days} more days")),

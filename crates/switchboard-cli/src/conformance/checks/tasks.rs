@@ -105,11 +105,7 @@ async fn history_zero(bench: &Bench<'_>) -> Checked {
 
 async fn history_limit(bench: &Bench<'_>) -> Checked {
     // A task with two messages or more shows a limit of one.
-    let waiting = match bench.waiting().await {
-        Ok(task) => Some(task),
-        Err(_) => None,
-    };
-    let Some(task) = waiting else {
+    let Ok(task) = bench.waiting().await else {
         let count = history(bench, 1).await?;
         return hold(count <= 1, "at most 1 message", || format!("{count} messages"));
     };

@@ -75,7 +75,7 @@ pub(super) const STREAMS: &[Broken] = &[
         }
     }),
     streams("subscribers see different things", "subscribe-alike", RPC, |asked, answered| {
-        if asked.is("SubscribeToTask") && SUBSCRIPTIONS.fetch_add(1, Ordering::Relaxed) % 2 == 0 {
+        if asked.is("SubscribeToTask") && SUBSCRIPTIONS.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
             answered.edit_events(|events| {
                 let last = events.len() - 1;
                 events.remove(last - 1);

@@ -27,10 +27,13 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
+/// A message, and when it came.
+type Received = (Bytes, Duration);
+
 /// The messages of a call, and how it ended.
 struct Answered {
     raw: Raw,
-    messages: Vec<(Bytes, Duration)>,
+    messages: Vec<Received>,
     end: StreamEnd,
     head_after: Duration,
 }
@@ -71,7 +74,7 @@ impl Wire {
         enough: &(dyn Fn(&[StreamEvent]) -> bool + Sync),
     ) -> Result<Streamed, String> {
         let (name, written) = written(to, operation, params)?;
-        let read_all = |messages: &[(Bytes, Duration)]| messages.iter().map(|it| event(to, it)).collect::<Vec<_>>();
+        let read_all = |messages: &[Received]| messages.iter().map(|it| event(to, it)).collect::<Vec<_>>();
         let answered = self.invoke_grpc(to, name, written, options, &|messages| enough(&read_all(messages))).await?;
         let is_refused = answered.raw.header("grpc-status") != "0" && !answered.raw.header("grpc-status").is_empty();
         if is_refused && answered.messages.is_empty() {
@@ -99,7 +102,7 @@ impl Wire {
         name: &str,
         message: Vec<u8>,
         options: &Options,
-        enough: &(dyn Fn(&[(Bytes, Duration)]) -> bool + Sync),
+        enough: &(dyn Fn(&[Received]) -> bool + Sync),
     ) -> Result<Answered, String> {
         let started = Instant::now();
         let request = self.grpc_request(to, name, &message, options)?;
@@ -225,7 +228,7 @@ fn response(version: Version, operation: Operation) -> &'static [Field] {
     }
 }
 
-fn event(to: &Interface, (message, after): &(Bytes, Duration)) -> StreamEvent {
+fn event(to: &Interface, (message, after): &Received) -> StreamEvent {
     let (payload, fault) = match proto::read(response(to.version, Operation::Stream), message) {
         Ok(payload) => (payload, None),
         Err(why) => (Value::Null, Some(why)),
