@@ -12,6 +12,8 @@ use crate::client::send::SendArgs;
 use crate::client::show_config::ConfigCommand;
 use crate::client::task::TaskCommand;
 use crate::config::{ConfigError, Environment, Origin, SettingFlags};
+use crate::conformance::args::ConformanceArgs;
+use crate::doctor::DoctorArgs;
 
 const EXAMPLES: &str = "\
 Call agents:
@@ -29,6 +31,9 @@ Serve agents:
   switchboard db verify                     check that nothing is missing in it
   switchboard db reset --yes                forget every task
   switchboard health                        ask a server whether it is well
+  switchboard doctor https://agent.example  why an agent cannot be talked to
+  switchboard conformance https://agent.example
+                                            check an agent against the specification
   switchboard chaos --minutes 5             kill a server for five minutes, and prove
                                             that nothing it acknowledged was lost
 
@@ -219,6 +224,10 @@ pub(crate) enum Command {
     Man(ManArgs),
     /// Prove on this machine that nothing acknowledged is lost: kill a server under load, and check
     Chaos(ChaosArgs),
+    /// Check a live agent against the A2A specification, on every binding and version of its card
+    Conformance(Box<ConformanceArgs>),
+    /// Find out why an agent cannot be talked to, and how to put it right
+    Doctor(Box<DoctorArgs>),
     /// What the command agents of `chaos` run
     #[command(hide = true)]
     ChaosAgent(ChaosAgentArgs),

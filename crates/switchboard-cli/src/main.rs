@@ -6,7 +6,9 @@ mod chaos;
 mod cli;
 mod client;
 mod config;
+mod conformance;
 mod db;
+mod doctor;
 mod failure;
 mod health;
 mod logging;
@@ -64,6 +66,8 @@ fn main() -> ExitCode {
         }
         Command::Man(args) => manual::man(&args, Path::new("")).map(output::say),
         Command::Chaos(args) => chaos::run(&args),
+        Command::Conformance(args) => return conformance::run(&args, &environment),
+        Command::Doctor(args) => return doctor::run(&args, &environment),
         Command::ChaosAgent(args) => chaos::command::run(&args),
     };
     match done {

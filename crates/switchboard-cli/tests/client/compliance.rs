@@ -79,6 +79,9 @@ fn the_skill_is_lean_and_names_only_what_there_is() {
 fn help_tells_of_the_risk_of_credentials_in_flags() {
     let help = switchboard(&["send", "--help"]).succeeded().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for variable in ["A2ACLI_BEARER", "A2ACLI_API_KEY"] {
-        assert!(help.contains(&format!("A flag is seen in the process table and the shell's history: {variable}")), "{help}");
+        assert!(
+            help.contains(&format!("A flag is seen in the process table and the shell's history: {variable}")),
+            "{help}"
+        );
     }
 }

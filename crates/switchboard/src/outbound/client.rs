@@ -39,7 +39,7 @@ pub struct Client {
 struct Shared {
     connector: Connector,
     pool: Arc<Pool>,
-    #[cfg(all(feature = "client", feature = "grpc"))]
+    #[cfg(feature = "grpc")]
     http2: super::http2::Http2Pool,
 }
 
@@ -118,7 +118,7 @@ impl Client {
             shared: Arc::new(Shared {
                 connector,
                 pool: Arc::default(),
-                #[cfg(all(feature = "client", feature = "grpc"))]
+                #[cfg(feature = "grpc")]
                 http2: super::http2::Http2Pool::default(),
             }),
         }
@@ -153,16 +153,16 @@ impl Client {
     /// Closes connections that have been idle for long. Others are closed when they are found to be old.
     pub fn close_idle(&self) {
         self.shared.pool.close_idle();
-        #[cfg(all(feature = "client", feature = "grpc"))]
+        #[cfg(feature = "grpc")]
         self.shared.http2.close_idle();
     }
 
-    #[cfg(all(feature = "client", feature = "grpc"))]
+    #[cfg(feature = "grpc")]
     pub(super) fn connector(&self) -> &Connector {
         &self.shared.connector
     }
 
-    #[cfg(all(feature = "client", feature = "grpc"))]
+    #[cfg(feature = "grpc")]
     pub(super) fn http2(&self) -> &super::http2::Http2Pool {
         &self.shared.http2
     }

@@ -50,13 +50,13 @@ pub(super) struct Connector {
     policy: AddressPolicy,
     resolver: Arc<dyn Resolve>,
     tls: TlsConnector,
-    #[cfg(all(feature = "client", feature = "grpc"))]
+    #[cfg(feature = "grpc")]
     tls_http2: TlsConnector,
 }
 
 impl Connector {
     pub(super) fn new(policy: AddressPolicy, resolver: Arc<dyn Resolve>, tls: ClientConfig) -> Self {
-        #[cfg(all(feature = "client", feature = "grpc"))]
+        #[cfg(feature = "grpc")]
         let tls_http2 = {
             let mut tls = tls.clone();
             tls.alpn_protocols = vec![b"h2".to_vec()];
@@ -66,7 +66,7 @@ impl Connector {
             policy,
             resolver,
             tls: TlsConnector::from(Arc::new(tls)),
-            #[cfg(all(feature = "client", feature = "grpc"))]
+            #[cfg(feature = "grpc")]
             tls_http2,
         }
     }
@@ -76,7 +76,7 @@ impl Connector {
     }
 
     /// A connection on which TLS, where the URL asks for it, names HTTP/2.
-    #[cfg(all(feature = "client", feature = "grpc"))]
+    #[cfg(feature = "grpc")]
     pub(super) async fn open_http2(&self, uri: &Uri, limit: Duration) -> Result<Box<dyn Io>, Error> {
         self.open_with(uri, limit, &self.tls_http2).await
     }

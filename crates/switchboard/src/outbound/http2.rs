@@ -6,6 +6,7 @@
 //! alone moved the connection for the others, they would wait for that program.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -292,18 +293,49 @@ impl Drop for Call {
     }
 }
 
-/// The body of an answer over HTTP/2. The stream is dropped before the call, which then tells the other side.
-pub(crate) struct Http2Body {
+/// The body of an answer over HTTP/2. Only [`RequestLimits::idle`] bounds it: its reader bounds what it keeps.
+// The stream is dropped before the call, which then tells the other side.
+pub struct Http2Body {
     stream: RecvStream,
     call: Call,
     host: String,
     idle: Option<Duration>,
 }
 
+impl fmt::Debug for Http2Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http2Body").field("host", &self.host).finish_non_exhaustive()
+    }
+}
+
 impl Client {
-    /// Sends a request over HTTP/2 and waits for the head of the answer. It is sent once, unless a connection that was there before
-    /// turns out to be closed; redirects are not followed.
-    pub(crate) async fn send_http2(
+    /// Sends a request over HTTP/2, as gRPC needs it, and waits for the head of the answer. It is sent
+    /// once, unless a connection that was there before turns out to be closed; redirects are not followed.
+    ///
+    /// ```no_run
+    /// use bytes::Bytes;
+    /// use switchboard::outbound::{Client, RequestLimits};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let client = Client::builder().build().unwrap();
+    /// let request = http::Request::post("https://agent.example/lf.a2a.v1.A2AService/GetTask")
+    ///     .header("content-type", "application/grpc")
+    ///     .header("te", "trailers")
+    ///     .body(Bytes::from_static(&[0, 0, 0, 0, 0]))
+    ///     .unwrap();
+    /// let (head, mut body) = client.send_http2(request, &RequestLimits::stream()).await.unwrap();
+    /// while let Some(chunk) = body.chunk().await.unwrap() {
+    ///     // Messages, each behind five bytes that say how long it is.
+    ///     # let _ = chunk;
+    /// }
+    /// let status = body.trailers().await.unwrap().and_then(|trailers| trailers.get("grpc-status").cloned());
+    /// # let _ = (head, status);
+    /// # });
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no answer within the limits. The errors of the body come when it is read.
+    pub async fn send_http2(
         &self,
         request: Request<Bytes>,
         limits: &RequestLimits,
@@ -344,7 +376,10 @@ impl Client {
 
 impl Http2Body {
     /// The next piece of the body; none at its end.
-    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+    ///
+    /// # Errors
+    /// When nothing arrives in time, or the connection breaks.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let (stream, connection) = (&mut self.stream, &self.call.connection);
         let reading = connection.drive(poll_fn(|cx| stream.poll_data(cx)));
         match within(self.idle, &self.host, connection, reading).await? {
@@ -358,7 +393,10 @@ impl Http2Body {
     }
 
     /// What follows the body, to be asked for at its end.
-    pub(crate) async fn trailers(&mut self) -> Result<Option<HeaderMap>, Error> {
+    ///
+    /// # Errors
+    /// As of [`chunk`](Self::chunk).
+    pub async fn trailers(&mut self) -> Result<Option<HeaderMap>, Error> {
         let (stream, connection) = (&mut self.stream, &self.call.connection);
         let reading = connection.drive(poll_fn(|cx| stream.poll_trailers(cx)));
         within(self.idle, &self.host, connection, reading).await?.map_err(|error| failed(&self.host, &error))

@@ -26,7 +26,7 @@ mod body;
 mod client;
 mod connector;
 mod error;
-#[cfg(all(feature = "client", feature = "grpc"))]
+#[cfg(feature = "grpc")]
 mod http2;
 mod limits;
 mod policy;
@@ -43,8 +43,8 @@ mod trust;
 pub use body::Body;
 pub use client::{BuildError, Client, ClientBuilder};
 pub use error::{Error, ErrorKind, TlsFault};
-#[cfg(all(feature = "client", feature = "grpc"))]
-pub(crate) use http2::Http2Body;
+#[cfg(feature = "grpc")]
+pub use http2::Http2Body;
 pub use limits::RequestLimits;
 pub use policy::AddressPolicy;
 #[cfg(feature = "client")]

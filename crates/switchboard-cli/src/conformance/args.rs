@@ -1,0 +1,239 @@
+//! What `conformance` and `doctor` are told on the command line: which agent, with which credentials.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use http::{HeaderName, HeaderValue};
+use serde_json::Value;
+use switchboard::outbound::Trust;
+
+use super::card::{Card, Reference};
+use super::wire::Wire;
+use crate::config::Environment;
+
+const HELP: &str = "\
+What the agent needs:
+  Any agent that answers a text will do; --text chooses the text. Checks that need
+  an agent at work are skipped unless --slow-text names a text on which it works
+  for some seconds, and checks of a conversation unless --question-text names one
+  at which it asks back. The checker makes some dozens of small tasks and leaves
+  them there.
+
+Results:
+  pass   as the specification has it
+  FAIL   a MUST does not hold
+  warn   a SHOULD does not hold
+  note   a MAY is not made use of
+  skip   could not be checked, with the reason
+
+Examples:
+  switchboard conformance http://127.0.0.1:8080 --slow-text 'slow 2' --question-text 'ask me'
+  switchboard conformance -a https://agent.example -o junit --report conformance.xml
+  switchboard conformance -a agent.example --only stream
+  switchboard conformance --list
+
+Exit codes:
+  0  no MUST failed, or --no-fail was given
+  1  a MUST failed
+  2  wrong usage
+  3  the agent card could not be had";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Json,
+    Junit,
+}
+
+/// Which agent, and how to reach it.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct AgentArgs {
+    /// The agent: its address, as in https://agent.example
+    #[arg(value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// The agent: its address, the URL of its card, or a file with its card [variable: A2ACLI_AGENT_CARD]
+    #[arg(short = 'a', long, value_name = "REF", conflicts_with = "url")]
+    pub(crate) agent_card: Option<String>,
+    /// Token to send as `Authorization: Bearer` [variable: A2ACLI_BEARER]
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) bearer: Option<String>,
+    /// Key to send in the header that the card names, or in X-API-Key [variable: A2ACLI_API_KEY]
+    #[arg(long, value_name = "KEY")]
+    pub(crate) api_key: Option<String>,
+    /// How long one call may take, as in 500ms, 30s or 2m
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Also trust the certificate authorities in this file, in PEM form
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_cert: Option<PathBuf>,
+    /// Call private addresses, too, if the card names them on another host than the agent's
+    #[arg(long)]
+    pub(crate) allow_private: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct ConformanceArgs {
+    #[command(flatten)]
+    pub(crate) agent: AgentArgs,
+    /// How to print what was found
+    #[arg(short = 'o', long, value_name = "FORMAT", value_enum, default_value = "text")]
+    pub(crate) output: Format,
+    /// Write what was found to this file, and print a summary only
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Exit with 0 even if a MUST failed
+    #[arg(long)]
+    pub(crate) no_fail: bool,
+    /// Only this check, or all checks whose names begin with this word; may be repeated
+    #[arg(long, value_name = "CHECK")]
+    pub(crate) only: Vec<String>,
+    /// Print all checks, and call nothing
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// A text that the agent answers
+    #[arg(long, value_name = "TEXT", default_value = "Hello", help_heading = "What the agent is told")]
+    pub(crate) text: String,
+    /// A text on which the agent works for some seconds
+    #[arg(long, value_name = "TEXT", help_heading = "What the agent is told")]
+    pub(crate) slow_text: Option<String>,
+    /// A text at which the agent asks back
+    #[arg(long, value_name = "TEXT", help_heading = "What the agent is told")]
+    pub(crate) question_text: Option<String>,
+}
+
+/// `500ms`, `2s`, `5m`, `1h`, or a number of seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no time; expected one such as 500ms, 30s, 2m or 1h");
+    let split = text.find(|each: char| !each.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let ms = match unit {
+        "ms" => Some(number),
+        "s" | "" => number.checked_mul(1_000),
+        "m" => number.checked_mul(60_000),
+        "h" => number.checked_mul(3_600_000),
+        _ => None,
+    };
+    ms.filter(|ms| *ms > 0 && *ms <= 24 * 3_600_000).map(Duration::from_millis).ok_or_else(wrong)
+}
+
+/// The agent that the command line and the environment name.
+pub(crate) struct Agent {
+    pub(crate) reference: Reference,
+    bearer: Option<String>,
+    api_key: Option<String>,
+    timeout: Duration,
+    pub(crate) trust: Trust,
+    allow_private: bool,
+}
+
+impl Agent {
+    /// # Errors
+    /// When none is named.
+    pub(crate) fn named(args: &AgentArgs, environment: &Environment) -> Result<Self, String> {
+        let variable = |name| environment.get(name).map_err(|error| error.to_string());
+        let given = args.url.clone().or_else(|| args.agent_card.clone());
+        let given = match given {
+            Some(given) => given,
+            None => variable("A2ACLI_AGENT_CARD")?
+                .ok_or("which agent? name it with --agent-card REF, as in --agent-card https://agent.example")?,
+        };
+        let (bearer, api_key) = (args.bearer.clone(), args.api_key.clone());
+        Ok(Self {
+            reference: Reference::parse(&given),
+            bearer: match bearer {
+                Some(bearer) => Some(bearer),
+                None => variable("A2ACLI_BEARER")?,
+            },
+            api_key: match api_key {
+                Some(key) => Some(key),
+                None => variable("A2ACLI_API_KEY")?,
+            },
+            timeout: args.timeout.unwrap_or(Duration::from_secs(30)),
+            trust: args.ca_cert.clone().map_or(Trust::PublicAuthorities, Trust::PublicAuthoritiesAnd),
+            allow_private: args.allow_private,
+        })
+    }
+
+    /// # Errors
+    /// When a certificate or a credential cannot be used.
+    pub(crate) fn wire(&self) -> Result<Wire, String> {
+        let host = self.reference.host();
+        let wire = Wire::new(host, self.allow_private, self.trust.clone(), self.timeout);
+        let mut wire = wire.map_err(|error| error.to_string())?;
+        if let Some(bearer) = &self.bearer {
+            wire.credentials.push((http::header::AUTHORIZATION, secret("--bearer", &format!("Bearer {bearer}"))?));
+        }
+        if let Some(key) = &self.api_key {
+            wire.credentials.push((HeaderName::from_static("x-api-key"), secret("--api-key", key)?));
+        }
+        Ok(wire)
+    }
+
+    /// Puts the key where the card says that it belongs.
+    pub(crate) fn prove(&self, wire: &mut Wire, card: &Card) {
+        let Some((name, at)) = self.api_key.as_ref().and_then(|_| api_key_place(&card.json)) else { return };
+        for (header, value) in &mut wire.credentials {
+            if *header != "x-api-key" {
+                continue;
+            }
+            if at == "header"
+                && let Ok(named) = HeaderName::try_from(&name)
+            {
+                *header = named;
+            } else if at == "cookie"
+                && let Ok(cookie) = HeaderValue::from_str(&format!("{name}={}", value.to_str().unwrap_or_default()))
+            {
+                (*header, *value) = (http::header::COOKIE, cookie);
+            }
+        }
+    }
+}
+
+fn secret(flag: &str, value: &str) -> Result<HeaderValue, String> {
+    let mut value =
+        HeaderValue::from_str(value).map_err(|_| format!("{flag}: the value cannot be sent in a header"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// The name under which a card wants an API key, and whether that is a header or a cookie. In the form of 1.0 or of 0.3.
+fn api_key_place(card: &Value) -> Option<(String, String)> {
+    let schemes = card["securitySchemes"].as_object()?.values();
+    schemes.into_iter().find_map(|scheme| {
+        let (scheme, at) = match scheme.get("apiKeySecurityScheme") {
+            Some(inner) => (inner, "location"),
+            None if scheme["type"] == "apiKey" => (scheme, "in"),
+            None => return None,
+        };
+        Some((scheme["name"].as_str()?.to_owned(), scheme[at].as_str()?.to_owned()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{api_key_place, duration};
+    use serde_json::json;
+    use std::time::Duration;
+
+    #[test]
+    fn times_are_read_with_their_units() {
+        for (text, ms) in [("500ms", 500), ("2s", 2_000), ("5m", 300_000), ("1h", 3_600_000), ("7", 7_000)] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for text in ["", "s", "0", "2 s", "-1s", "1.5s", "99999999999999999999", "25h"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_goes_where_the_card_wants_it() {
+        let new = json!({ "securitySchemes": { "k": { "apiKeySecurityScheme": { "location": "header", "name": "X-Key" } } } });
+        let old = json!({ "securitySchemes": { "k": { "type": "apiKey", "in": "cookie", "name": "key" } } });
+        assert_eq!(api_key_place(&new), Some(("X-Key".to_owned(), "header".to_owned())));
+        assert_eq!(api_key_place(&old), Some(("key".to_owned(), "cookie".to_owned())));
+        assert_eq!(api_key_place(&json!({})), None);
+    }
+}
