@@ -7,7 +7,8 @@
 //! - [`compare`]: starts servers, drives them in interleaved rounds and prints the table;
 //! - [`restart`]: kills a server with many tasks at work and measures how soon the next one serves;
 //! - [`webhooks`]: tasks with webhooks at a steady rate, and a receiver that counts what arrives;
-//! - [`tokens`]: many streams at once, each of many chunks.
+//! - [`tokens`]: many streams at once, each of many chunks;
+//! - [`calls`]: what a call costs the client.
 //!
 //! Nothing here is a test: timings on a shared machine prove nothing by themselves, ratios taken in one run do.
 
@@ -18,6 +19,7 @@ pub mod limit;
 pub mod load;
 pub mod process;
 
+pub mod calls;
 pub mod compare;
 pub mod restart;
 mod server;

@@ -66,7 +66,7 @@ fn the_skill_is_lean_and_names_only_what_there_is() {
     for piece in all.split("switchboard ").skip(1) {
         let words: Vec<&str> = piece.split_whitespace().take(2).collect();
         let command = words[0].trim_matches(['`', '.']);
-        if ["send", "card", "task", "help"].contains(&command) {
+        if ["send", "card", "task"].contains(&command) {
             let mut args = vec![command];
             args.extend(words.get(1).filter(|_| command == "card" || command == "task"));
             args.push("--help");

@@ -1,0 +1,11 @@
+//! What a call costs the client: `cargo run --release -p bench --bin calls`
+
+use bench::calls::{Arguments, run};
+use clap::Parser as _;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> anyhow::Result<()> {
+    run(&Arguments::parse())
+}
