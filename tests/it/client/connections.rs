@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 
 use futures_util::future::join_all;
-use switchboard::{AgentClient, ProtocolBinding, Server};
+use switchboard::{AgentClient, ProtocolBinding, Server, TaskState};
+use tokio::sync::oneshot;
 
 use super::quick;
 use crate::support::callers::soon;
@@ -49,21 +51,30 @@ async fn a_stream_that_nobody_reads_holds_no_call_up() {
     for _ in 0..3 {
         let mut stream = soon(agent.stream_text("wait")).await.unwrap();
         soon(stream.next()).await.unwrap().unwrap();
-        // It waits for more, and is then left alone.
-        while let std::task::Poll::Ready(frame) = futures_util::poll!(Box::pin(stream.next())) {
-            frame.unwrap().unwrap();
-        }
-        streams.push(stream);
+        let id = stream.task().unwrap().id.clone();
+        let (go_on, may_go_on) = oneshot::channel();
+        let (left, is_left) = oneshot::channel();
+        let reading = tokio::spawn(async move {
+            // It waits for more, and is then left alone.
+            while let Poll::Ready(frame) = futures_util::poll!(Box::pin(stream.next())) {
+                frame.unwrap().unwrap();
+            }
+            left.send(()).unwrap();
+            may_go_on.await.unwrap();
+            while let Some(frame) = soon(stream.next()).await {
+                frame.unwrap();
+            }
+            stream.task().unwrap().state()
+        });
+        is_left.await.unwrap();
+        streams.push((id, go_on, reading));
         assert_eq!(soon(agent.send_text("hello")).await.unwrap().text(), "hello");
     }
     // All of them go on.
-    for mut stream in streams {
-        let id = stream.task().unwrap().id.clone();
+    for (id, go_on, reading) in streams {
         soon(agent.cancel(&id)).await.unwrap();
-        while let Some(frame) = soon(stream.next()).await {
-            frame.unwrap();
-        }
-        assert!(stream.task().unwrap().state().is_terminal());
+        go_on.send(()).unwrap();
+        assert_eq!(soon(reading).await.unwrap(), TaskState::Canceled);
     }
     assert_eq!(count.load(Ordering::SeqCst), 1);
 }
@@ -108,12 +119,35 @@ async fn a_server_that_says_goodbye_is_called_over_a_new_connection() {
     let count = proxy.start(address, |_| None);
     let agent = quick().bindings([ProtocolBinding::Grpc]).build().unwrap().agent(&url).await.unwrap();
     soon(agent.send_text("hello")).await.unwrap();
-    // GOAWAY, and then the end of the connection.
+    // GOAWAY, and then the end of the connection. The client answers although it makes no call, so that the server need not wait.
+    let started = std::time::Instant::now();
     soon(served.stop()).await.unwrap();
+    assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
     let server = Server::builder().agent(echo()).public_url(&url).interfaces(ProtocolBinding::ALL);
     let bound = server.build().unwrap().bind(address).await.unwrap();
     let running = tokio::spawn(bound.run_until(std::future::pending(), std::time::Duration::ZERO));
     assert_eq!(soon(agent.send_text("again")).await.unwrap().text(), "again");
     assert_eq!(count.load(Ordering::SeqCst), 3);
     running.abort();
+}
+
+#[tokio::test]
+async fn a_connection_that_is_not_used_is_closed() {
+    let (_served, agent, count) = agent(|_| None).await;
+    let mut stream = soon(agent.stream_text("wait")).await.unwrap();
+    soon(stream.next()).await.unwrap().unwrap();
+    for connections in [1, 2] {
+        tokio::time::pause();
+        tokio::time::advance(std::time::Duration::from_secs(31)).await;
+        tokio::time::advance(std::time::Duration::from_secs(31)).await;
+        tokio::time::resume();
+        soon(agent.send_text("hello")).await.unwrap();
+        // A stream that is open is a use.
+        assert_eq!(count.load(Ordering::SeqCst), connections);
+        let id = stream.task().unwrap().id.clone();
+        let _ = soon(agent.cancel(&id)).await;
+        while let Some(frame) = soon(stream.next()).await {
+            frame.unwrap();
+        }
+    }
 }

@@ -207,7 +207,7 @@ impl Shared {
         if let Some(outcome) = &*outcome {
             return outcome.clone();
         }
-        let fetched = self.fetched(key, urls, reference).await;
+        let fetched = Box::pin(self.fetched(key, urls, reference)).await;
         *outcome = Some(fetched.clone());
         self.fetches.leave(key, &fetch);
         fetched

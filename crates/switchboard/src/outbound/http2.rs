@@ -1,17 +1,16 @@
 //! Calls over HTTP/2, for gRPC. Calls to one origin share a connection, which was dialled under the policy like any other; a further
 //! one is opened only when it carries as many calls as it may.
 //!
-//! Nothing runs in the background: a connection moves on while any of its calls is awaited or its body is read. Each call that is
-//! polled moves it, and news on the socket wakes all of them, because a program may hold a stream without reading it: if one call
-//! alone moved the connection for the others, they would wait for that program.
+//! Each connection has a task of its own, unlike those of HTTP/1.1: the other side asks things of it also while no call is made, and a
+//! server that wants to stop would wait for the answer. The task ends with the connection: when the other side closes it, when the
+//! client is dropped, and when it has carried no call for a while.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,7 +18,7 @@ use h2::client::SendRequest;
 use h2::{Reason, RecvStream};
 use http::header::USER_AGENT;
 use http::{HeaderMap, Request, Uri, Version, response};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::client::{AGENT, Client};
 use super::connector::{Connector, Io};
@@ -63,40 +62,10 @@ struct Origin {
 
 struct Connection {
     sender: SendRequest<Bytes>,
-    /// None once it has ended.
-    driver: Mutex<Option<Box<H2Connection>>>,
-    waiting: Arc<Waiting>,
     calls: AtomicUsize,
     idle_since: Mutex<Instant>,
     /// Whether it takes no further calls: it was closed, or is about to be, or does not answer.
     is_retired: AtomicBool,
-}
-
-/// The calls that wait for news on a connection.
-#[derive(Default)]
-struct Waiting {
-    wakers: Mutex<HashMap<u64, Waker>>,
-    next: Mutex<u64>,
-}
-
-impl Wake for Waiting {
-    fn wake(self: Arc<Self>) {
-        // Woken outside the lock: a waker may run code of the program.
-        let wakers: Vec<Waker> = lock(&self.wakers).values().cloned().collect();
-        wakers.into_iter().for_each(Waker::wake);
-    }
-}
-
-/// One that waits, until it is dropped.
-struct Waiter<'a> {
-    waiting: &'a Waiting,
-    id: u64,
-}
-
-impl Drop for Waiter<'_> {
-    fn drop(&mut self) {
-        lock(&self.waiting.wakers).remove(&self.id);
-    }
 }
 
 impl Http2Pool {
@@ -119,9 +88,11 @@ fn close_idle(origins: &mut HashMap<Key, Arc<Origin>>) {
     for origin in origins.values() {
         lock(&origin.connections).retain(|connection| {
             let since = *lock(&connection.idle_since);
-            let is_idle = connection.calls.load(Ordering::Acquire) == 0;
-            let is_old = is_idle && now.duration_since(since) > IDLE;
-            let is_kept = !is_old && !connection.is_retired();
+            let is_idle = connection.is_idle();
+            if is_idle && connection.idle_until() <= now {
+                connection.retire();
+            }
+            let is_kept = !connection.is_retired();
             if is_kept && is_idle {
                 idle.push((since, connection.clone()));
             }
@@ -157,7 +128,7 @@ impl Origin {
         if let Some(call) = self.take() {
             return Ok((call, true));
         }
-        let connection = Arc::new(Connection::open(connector, uri, limit).await?);
+        let connection = Connection::open(connector, uri, limit).await?;
         let call = Call::begin(&connection);
         lock(&self.connections).push(connection);
         let full = || Error::unsent(ErrorKind::Broken, format!("{} takes no calls over HTTP/2", shown_host(uri)));
@@ -166,77 +137,78 @@ impl Origin {
 }
 
 impl Connection {
-    async fn open(connector: &Connector, uri: &Uri, limit: Duration) -> Result<Self, Error> {
+    #[expect(clippy::disallowed_methods, reason = "a task for each connection, which ends with it")]
+    async fn open(connector: &Connector, uri: &Uri, limit: Duration) -> Result<Arc<Self>, Error> {
         let stream = connector.open_http2(uri, limit).await?;
         let mut builder = h2::client::Builder::new();
         builder.initial_window_size(WINDOW_BYTES_MAX).initial_connection_window_size(CONNECTION_WINDOW_BYTES_MAX);
         builder.max_header_list_size(HEADERS_BYTES_MAX).enable_push(false);
         let shaken = builder.handshake(stream).await;
         let (sender, connection) = shaken.map_err(|error| failed(&shown_host(uri), &error).not_sent())?;
-        Ok(Self {
+        let opened = Arc::new(Self {
             sender,
-            driver: Mutex::new(Some(Box::new(connection))),
-            waiting: Arc::default(),
             calls: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
             is_retired: AtomicBool::new(false),
-        })
+        });
+        tokio::spawn(keep(connection, Arc::downgrade(&opened)));
+        Ok(opened)
     }
 
     fn is_retired(&self) -> bool {
-        self.is_retired.load(Ordering::Acquire)
+        self.is_retired.load(Ordering::SeqCst)
     }
 
     /// Takes no further calls. Those that it carries go on.
     fn retire(&self) {
-        self.is_retired.store(true, Ordering::Release);
+        self.is_retired.store(true, Ordering::SeqCst);
     }
 
-    /// Whether it takes calls, as far as can be told without waiting.
+    /// Whether it takes calls, as far as is known.
     fn is_open(&self) -> bool {
-        self.advance();
         let mut sender = self.sender.clone();
-        let is_closed = matches!(sender.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(_)));
-        if is_closed || lock(&self.driver).is_none() {
+        if matches!(sender.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(_))) {
             self.retire();
         }
         !self.is_retired()
     }
 
-    /// Reads and writes what can be without waiting.
-    fn advance(&self) {
-        let waker = Waker::from(self.waiting.clone());
-        let mut driver = lock(&self.driver);
-        let is_over =
-            |driver: &mut Box<H2Connection>| Pin::new(driver).poll(&mut Context::from_waker(&waker)).is_ready();
-        if driver.as_mut().is_some_and(is_over) {
-            *driver = None;
-            drop(driver);
-            self.retire();
-            // The others learn from their streams that nothing more comes.
-            waker.wake();
-        }
+    /// Until when it is kept if no call is made.
+    fn idle_until(&self) -> Instant {
+        *lock(&self.idle_since) + IDLE
     }
 
-    /// Waits for something that needs the connection to go on.
-    async fn drive<F: Future>(&self, waited_for: F) -> F::Output {
-        let id = {
-            let mut next = lock(&self.waiting.next);
-            *next += 1;
-            *next
-        };
-        let waiter = Waiter { waiting: &self.waiting, id };
-        let mut waited_for = std::pin::pin!(waited_for);
-        poll_fn(|cx| {
-            if let Poll::Ready(output) = waited_for.as_mut().poll(cx) {
-                return Poll::Ready(output);
-            }
-            lock(&waiter.waiting.wakers).insert(id, cx.waker().clone());
-            self.advance();
-            // The connection may have brought what is waited for, or the news that it will not come.
-            waited_for.as_mut().poll(cx)
-        })
-        .await
+    fn is_idle(&self) -> bool {
+        self.calls.load(Ordering::SeqCst) == 0
+    }
+}
+
+/// Moves a connection on until it is closed, is no longer in use by the client, or has carried no call for long.
+async fn keep(connection: H2Connection, kept: Weak<Connection>) {
+    let mut connection = std::pin::pin!(connection);
+    let mut wake_at = Instant::now() + IDLE;
+    loop {
+        tokio::select! {
+            biased;
+            _ = &mut connection => break,
+            () = sleep_until(wake_at) => {}
+        }
+        let (now, kept) = (Instant::now(), kept.upgrade());
+        wake_at = now + IDLE;
+        // One that the client no longer holds is closed by itself as soon as its last call is over.
+        let Some(kept) = kept.filter(|kept| kept.is_idle()) else { continue };
+        if now < kept.idle_until() {
+            wake_at = kept.idle_until();
+            continue;
+        }
+        kept.retire();
+        // A call that began before it could see that is carried on.
+        if kept.is_idle() {
+            break;
+        }
+    }
+    if let Some(kept) = kept.upgrade() {
+        kept.retire();
     }
 }
 
@@ -251,8 +223,10 @@ impl Call {
     fn begin(connection: &Arc<Connection>) -> Option<Self> {
         let max = connection.sender.current_max_send_streams().min(CALLS_PER_CONNECTION_MAX);
         let add = |calls: usize| (calls < max).then_some(calls + 1);
-        let begun = connection.calls.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
-        begun.ok().map(|_| Self { connection: connection.clone(), is_answered: false })
+        connection.calls.fetch_update(Ordering::SeqCst, Ordering::SeqCst, add).ok()?;
+        let call = Self { connection: connection.clone(), is_answered: false };
+        // The task of the connection says that it is retired before it looks for calls, so one of the two sees the other.
+        (!connection.is_retired()).then_some(call)
     }
 
     async fn exchange(
@@ -261,20 +235,18 @@ impl Call {
         host: &str,
         idle: Option<Duration>,
     ) -> Result<(response::Parts, Http2Body), Error> {
-        let connection = self.connection.clone();
         let unsent = |error: &h2::Error| failed(host, error).not_sent();
-        let ready = connection.drive(connection.sender.clone().ready()).await;
-        let mut sender = ready.map_err(|error| unsent(&error))?;
+        let mut sender = self.connection.sender.clone().ready().await.map_err(|error| unsent(&error))?;
         let (mut head, body) = request.into_parts();
         head.version = Version::HTTP_2;
         head.headers.entry(USER_AGENT).or_insert(AGENT);
         let request = Request::from_parts(head, ());
         let (answer, mut sending) = sender.send_request(request, body.is_empty()).map_err(|error| unsent(&error))?;
         if !body.is_empty() {
-            // What does not fit the window of the other side is kept, and sent as the connection moves on.
+            // What does not fit the window of the other side is kept, and sent when it does.
             sending.send_data(body, true).map_err(|error| failed(host, &error))?;
         }
-        let answer = connection.drive(answer).await.map_err(|error| failed(host, &error))?;
+        let answer = answer.await.map_err(|error| failed(host, &error))?;
         self.is_answered = true;
         let (head, stream) = answer.into_parts();
         Ok((head, Http2Body { stream, call: self, host: host.to_owned(), idle }))
@@ -287,14 +259,12 @@ impl Drop for Call {
             self.connection.retire();
         }
         *lock(&self.connection.idle_since) = Instant::now();
-        self.connection.calls.fetch_sub(1, Ordering::AcqRel);
-        // Tells the other side that a stream which was not read to its end is no longer wanted.
-        self.connection.advance();
+        self.connection.calls.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// The body of an answer over HTTP/2. Only [`RequestLimits::idle`] bounds it: its reader bounds what it keeps.
-// The stream is dropped before the call, which then tells the other side.
+/// The body of an answer over HTTP/2. Only [`RequestLimits::idle`] bounds it: its reader bounds what it keeps. Dropping it tells the
+/// other side that the rest is not wanted.
 pub struct Http2Body {
     stream: RecvStream,
     call: Call,
@@ -381,7 +351,7 @@ impl Http2Body {
     /// When nothing arrives in time, or the connection breaks.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let (stream, connection) = (&mut self.stream, &self.call.connection);
-        let reading = connection.drive(poll_fn(|cx| stream.poll_data(cx)));
+        let reading = poll_fn(|cx| stream.poll_data(cx));
         match within(self.idle, &self.host, connection, reading).await? {
             None => Ok(None),
             Some(Err(error)) => Err(failed(&self.host, &error)),
@@ -398,7 +368,7 @@ impl Http2Body {
     /// As of [`chunk`](Self::chunk).
     pub async fn trailers(&mut self) -> Result<Option<HeaderMap>, Error> {
         let (stream, connection) = (&mut self.stream, &self.call.connection);
-        let reading = connection.drive(poll_fn(|cx| stream.poll_trailers(cx)));
+        let reading = poll_fn(|cx| stream.poll_trailers(cx));
         within(self.idle, &self.host, connection, reading).await?.map_err(|error| failed(&self.host, &error))
     }
 }

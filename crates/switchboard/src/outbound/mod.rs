@@ -19,8 +19,9 @@
 //! # });
 //! ```
 //!
-//! It speaks HTTP/1.1 (and, for gRPC, HTTP/2: `http2`), sends each request once, follows no redirect unless [`RequestLimits::redirects_max`] asks for it,
-//! and starts no tasks: a connection moves on while its answer is awaited or its body is read.
+//! It speaks HTTP/1.1, sends each request once, follows no redirect unless [`RequestLimits::redirects_max`] asks for it, and starts no
+//! tasks: a connection moves on while its answer is awaited or its body is read. For gRPC it speaks HTTP/2 (`http2`), where a
+//! connection has a task.
 
 mod body;
 mod client;
