@@ -87,7 +87,7 @@ impl SigningSecrets {
     }
 
     /// One signature for each secret, with blanks between them.
-    #[cfg(feature = "server")]
+    #[cfg(any(feature = "server", test))]
     pub(crate) fn sign(&self, id: &str, timestamp: &str, body: &[u8]) -> String {
         let mut signatures = String::with_capacity(self.keys.len() * 48);
         for key in &self.keys {

@@ -55,7 +55,8 @@ async fn a_thousand_sends_and_streams_finish_with_every_event_once_and_no_task_t
         let agents = agents.clone();
         async move {
             let agent = &agents[number % agents.len()];
-            if number / agents.len() % 2 == 0 { send(agent, number).await } else { follow(agent).await }
+            let sends = (number / agents.len()).is_multiple_of(2);
+            if sends { send(agent, number).await } else { follow(agent).await }
         }
     };
     let ids: Vec<String> = soon(stream::iter((0..CALLS).map(call)).buffer_unordered(AT_ONCE).collect()).await;

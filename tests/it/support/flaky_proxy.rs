@@ -102,7 +102,7 @@ impl Shared {
     /// Half of the requests pass.
     fn draw(&self) -> Fault {
         let roll = self.roll();
-        let fault = if roll % 2 == 0 { Fault::Pass } else { FAULTS[(roll >> 32) as usize % FAULTS.len()] };
+        let fault = if roll.is_multiple_of(2) { Fault::Pass } else { FAULTS[(roll >> 32) as usize % FAULTS.len()] };
         if fault == Fault::Twice && !self.doubles { Fault::Pass } else { fault }
     }
 

@@ -360,10 +360,11 @@ impl Client {
     /// The same; where there is no card, with one that is made from the address of the agent.
     async fn agent_or(&self, reference: &str, card: fn(&str) -> String) -> Result<(AgentClient, Form), CallError> {
         let reference = CardReference::parse(reference)?;
-        match (self.open(&reference, None).await, &reference) {
+        // Boxed, so that the futures of the calls above stay small.
+        match (Box::pin(self.open(&reference, None)).await, &reference) {
             (Err(error), CardReference::Base(base)) if error.kind() == CallErrorKind::NoCard => {
                 let made = CardReference::Inline(card(base));
-                self.open(&made, None).await.map_err(|_| error)
+                Box::pin(self.open(&made, None)).await.map_err(|_| error)
             }
             (opened, _) => opened,
         }
