@@ -179,6 +179,8 @@ pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
     ),
     ("crates/switchboard-cli/src/main.rs", "a second signal leaves at once"),
     ("crates/switchboard-cli/src/agents/exec/launcher.rs", "the one thread that starts commands"),
+    ("crates/switchboard-cli/src/client/chat.rs", "the one thread that waits for what is typed"),
+    ("crates/switchboard-cli/src/client/listen.rs", "the connections of its webhook, which end with it"),
     ("crates/switchboard-cli/src/chaos/crew.rs", "the clients of the load, owned by the code that started them"),
     ("crates/switchboard-cli/src/doctor/clock.rs", "whether this machine's clock is right is what it finds out"),
     ("crates/switchboard-cli/src/chaos/ledger.rs", "the one thread that syncs the ledger"),

@@ -98,7 +98,7 @@ pub(crate) async fn login(session: &Session, args: &LoginArgs) -> Result<(), Cli
         let token = token.map_err(|error| ClientError::of_call(&error, true))?;
         keep(session, hosts_of(card), token)
     };
-    session.bounded(logging_in).await
+    session.bounded(Box::pin(logging_in)).await
 }
 
 fn application(session: &Session, args: &LoginArgs) -> OAuthClient {

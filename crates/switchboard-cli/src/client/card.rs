@@ -45,7 +45,7 @@ pub(crate) async fn get(session: &Session, args: &CardGetArgs) -> Result<(), Cli
         }
         show(session, found.card.card(), render::card_json(&found.card), &verdict)
     };
-    session.bounded(getting).await
+    session.bounded(Box::pin(getting)).await
 }
 
 fn show(session: &Session, card: &AgentCard, json: Vec<u8>, verdict: &str) -> Result<(), ClientError> {

@@ -112,7 +112,7 @@ pub(crate) async fn run(session: &Session, _: &ChatArgs) -> Result<(), ClientErr
             ClientError::usage("chat needs a terminal to print to, or lines to read").with_hint("Use switchboard send")
         );
     }
-    let agent = session.bounded(session.agent()).await?;
+    let agent = session.bounded(Box::pin(session.agent())).await?;
     let mut conversation = Conversation {
         context: session.settings.text("context-id").map(Into::into),
         open: session.settings.text("task-id").map(Into::into),
@@ -224,7 +224,7 @@ impl Chat<'_> {
             follower.print_outcome(&outcome)?;
             Ok(outcome)
         };
-        let outcome = self.session.bounded(turn).await?;
+        let outcome = self.session.bounded(Box::pin(turn)).await?;
         conversation.take(&outcome);
         if self.is_terminal { self.state(conversation) } else { Ok(()) }
     }
@@ -317,6 +317,7 @@ fn show(text: &str) -> Result<(), ClientError> {
 }
 
 /// The lines of the input. A thread reads them, because reading cannot be interrupted.
+#[expect(clippy::disallowed_methods, reason = "the thread waits for the terminal, and ends with the process")]
 fn read_lines() -> mpsc::Receiver<std::io::Result<String>> {
     let (sender, lines) = mpsc::channel(1);
     std::thread::spawn(move || {

@@ -83,7 +83,7 @@ pub(crate) async fn run(session: &Session, args: &DownloadArgs) -> Result<(), Cl
         }
         print(session, &id, &all)
     };
-    session.bounded(downloading).await
+    session.bounded(Box::pin(downloading)).await
 }
 
 fn print(session: &Session, id: &switchboard::TaskId, all: &[Saved]) -> Result<(), ClientError> {

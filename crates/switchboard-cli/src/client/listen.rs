@@ -1,6 +1,7 @@
 //! `switchboard task push-config listen`: receives the updates of a task at a webhook of its own until there is nothing more to wait for,
 //! and removes the webhook again.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use switchboard::model::{PushConfig, TaskView, Update};
 use switchboard::{Task, TaskId};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use super::error::ClientError;
 use super::follow::{Follower, encoded};
@@ -20,6 +22,8 @@ use super::options::{CommonArgs, Flags};
 use super::session::{Agent, CALL_MAX, Session};
 use super::task::TaskArgs;
 
+/// Connections that agents may have open at once; a further one waits.
+const CONNECTIONS_MAX: usize = 64;
 /// Updates that wait to be printed.
 const UPDATES_WAITING_MAX: usize = 256;
 
@@ -127,16 +131,23 @@ async fn follow(
 }
 
 /// Serves the receiver for ever.
-async fn serve(listener: TcpListener, receiver: WebhookReceiver) -> std::convert::Infallible {
+#[expect(clippy::disallowed_methods, reason = "the connections are dropped with the set that holds them")]
+async fn serve(listener: TcpListener, receiver: WebhookReceiver) -> Infallible {
+    let mut connections = JoinSet::new();
     loop {
+        while connections.len() >= CONNECTIONS_MAX {
+            connections.join_next().await;
+        }
         let Ok((stream, _)) = listener.accept().await else {
-            tokio::task::yield_now().await;
+            // The system is out of something; a connection that ends gives it back.
+            connections.join_next().await;
             continue;
         };
         let service = TowerToHyperService::new(receiver.clone());
-        tokio::spawn(async move {
+        connections.spawn(async move {
             // A connection that breaks is the other side's to open again.
             let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
         });
+        while connections.try_join_next().is_some() {}
     }
 }

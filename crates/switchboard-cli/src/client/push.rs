@@ -130,7 +130,7 @@ pub(crate) async fn run(session: &Session, command: &PushConfigCommand) -> Resul
             PushConfigCommand::List(args) => list(session, &agent, &args.task.task(session)?).await,
         }
     };
-    session.bounded(running).await
+    session.bounded(Box::pin(running)).await
 }
 
 fn config(session: &Session, args: &CreateArgs) -> Result<PushConfig, ClientError> {

@@ -1,3 +1,5 @@
+//! Tasks and messages as lines of text.
+
 use std::sync::Arc;
 
 use expect_test::expect;

@@ -92,7 +92,7 @@ impl SendArgs {
     /// When there is none, a file cannot be read, or JSON is none.
     pub(crate) fn parts<'a>(&'a self, matches: &ArgMatches) -> Result<Vec<Part>, ClientError> {
         let mut given: Vec<(usize, Given<'a>)> = Vec::new();
-        let indices = |name: &str| matches.indices_of(name).map(Iterator::collect).unwrap_or_else(Vec::new);
+        let indices = |name: &str| matches.indices_of(name).map_or_else(Vec::new, Iterator::collect);
         let of = |name: &str, values: &'a [String], kind: fn(&'a str) -> Given<'a>| {
             indices(name).into_iter().zip(values).map(move |(index, value)| (index, kind(value)))
         };
@@ -259,7 +259,7 @@ pub(crate) async fn run(session: &Session, args: &SendArgs, matches: &ArgMatches
         let outcome = deliver(&follower, send, is_async).await?;
         follower.print_outcome(&outcome)
     };
-    session.bounded(sending).await
+    session.bounded(Box::pin(sending)).await
 }
 
 /// Sends a message and, unless told otherwise, waits until there is nothing more to wait for.

@@ -1,3 +1,5 @@
+//! What a message is made of.
+
 use switchboard::{Json, Part};
 
 use super::{Given, media_type_of, read_parts};

@@ -170,7 +170,7 @@ impl Session {
         if self.settings.switch("debug") {
             builder = builder.interceptor(Arc::new(Debug));
         }
-        let client = builder.build().map_err(|error| ClientError::usage(error))?;
+        let client = builder.build().map_err(ClientError::usage)?;
         let card = client.discover_at(&reference).await.map_err(|error| {
             let found = ClientError::of_discovery(&error);
             match reference::well_known_hint(&reference) {

@@ -1,3 +1,5 @@
+//! Which of the sources of a setting decides.
+
 use std::path::Path;
 use std::time::Duration;
 

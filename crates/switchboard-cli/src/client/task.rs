@@ -176,7 +176,7 @@ pub(crate) async fn get(session: &Session, args: &GetArgs) -> Result<(), ClientE
         }
         show(session, &agent, &task, args.history.is_some())
     };
-    session.bounded(getting).await
+    session.bounded(Box::pin(getting)).await
 }
 
 async fn read(agent: &Agent, id: &TaskId, history_length: Option<u32>) -> Result<Arc<Task>, ClientError> {
@@ -233,7 +233,7 @@ pub(crate) async fn cancel(session: &Session, args: &CancelArgs) -> Result<(), C
         };
         show(session, &agent, &task, false)
     };
-    session.bounded(cancelling).await
+    session.bounded(Box::pin(cancelling)).await
 }
 
 /// # Errors
@@ -275,7 +275,7 @@ pub(crate) async fn list(session: &Session, args: &ListTasksArgs) -> Result<(), 
         }
         print_list(session, all)
     };
-    session.bounded(listing).await
+    session.bounded(Box::pin(listing)).await
 }
 
 fn empty_like(page: &TaskPage) -> TaskPage {
@@ -352,5 +352,5 @@ pub(crate) async fn subscribe(session: &Session, args: &SubscribeArgs) -> Result
         }
         follower.tell_way_on(&task, is_live)
     };
-    session.bounded(following).await
+    session.bounded(Box::pin(following)).await
 }
