@@ -27,8 +27,12 @@ fn key_set(key: &Ed25519KeyPair) -> String {
 
 /// The card with a signature that names its key set, if it has one.
 fn signed(key: &Ed25519KeyPair, jku: Option<&str>) -> String {
+    signed_as("k1", key, jku)
+}
+
+fn signed_as(key_id: &str, key: &Ed25519KeyPair, jku: Option<&str>) -> String {
     let jku = jku.map(|jku| format!(r#","jku":"{jku}""#)).unwrap_or_default();
-    let protected = encode(format!(r#"{{"alg":"EdDSA","kid":"k1","typ":"JOSE"{jku}}}"#));
+    let protected = encode(format!(r#"{{"alg":"EdDSA","kid":"{key_id}","typ":"JOSE"{jku}}}"#));
     let signature = encode(key.sign(format!("{protected}.{}", encode(CARD)).as_bytes()));
     let signatures = format!(r#"[{{"protected":"{protected}","signature":"{signature}"}}]"#);
     format!(r#"{},"signatures":{signatures}}}"#, CARD.strip_suffix('}').unwrap())
@@ -103,6 +107,13 @@ async fn keys_are_fetched_over_tls_from_hosts_that_are_trusted() {
             assert_eq!(status, SignatureStatus::Verified { key_id: "k1".to_owned(), key_url: Some(jku.clone()) });
         }
         assert_eq!(fetches.load(Ordering::SeqCst), before + 1);
+        // For a key that it lacks, it is fetched again: it may have got it since.
+        let renamed = client.discover(&signed_as("k2", &key, Some(&jku))).await.unwrap();
+        match client.signature_status(&renamed).await {
+            SignatureStatus::Unverifiable { reason } => assert!(reason.contains("is not among those at"), "{reason}"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(fetches.load(Ordering::SeqCst), before + 2);
         let tampered = signed(&key, Some(&jku)).replace("https://a.example", "https://b.example");
         let found = client.discover(&tampered).await.unwrap();
         assert!(!client.signature_status(&found).await.is_verified());

@@ -6,6 +6,14 @@
 //! proves who calls, with tokens of `oauth` and `signed_token`. All of it leaves through the guarded client of
 //! [`outbound`](crate::outbound).
 //!
+//! | to | use |
+//! | --- | --- |
+//! | show a token, a key or a password | [`Credentials`], of the client or of one call |
+//! | get tokens of OAuth 2.0 or OpenID Connect | [`Credentials::oauth`] for the application itself, [`Client::login`] for people |
+//! | sign tokens with a shared secret | [`SignedTokens`] |
+//! | show a certificate, trust another authority | [`ClientBuilder::trust`] |
+//! | know who signed a card, or demand it | [`ClientBuilder::card_keys`], [`ClientBuilder::require_signed_cards`] |
+//!
 #![cfg_attr(
     feature = "server",
     doc = r#"

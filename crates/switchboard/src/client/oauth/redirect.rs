@@ -21,7 +21,7 @@ const REQUEST_BYTES_MAX: u64 = 16 * 1_024;
 
 const PATH: &str = "/callback";
 const PAGE: &str =
-    "<!doctype html><title>Logged in</title><p>You can close this window and go back to the program.</p>";
+    "<!doctype html><title>Back to the program</title><p>You can close this window and go back to the program.</p>";
 
 /// Waits on this machine for the browser of a login to come back.
 #[derive(Debug)]

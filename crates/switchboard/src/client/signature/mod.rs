@@ -330,11 +330,11 @@ impl Shared {
         }
         let mut fetched = HashMap::new();
         for signature in found.card().signatures.iter().take(SIGNATURES_MAX) {
-            if let Ok(Claim { key_url: Some(url), .. }) = Claim::read(signature)
-                && !fetched.contains_key(&url)
+            if let Ok(claim) = Claim::read(signature)
+                && let Some(url) = &claim.key_url
+                && !fetched.contains_key(url)
             {
-                let keys = self.key_set(&url).await;
-                fetched.insert(url, keys);
+                fetched.insert(url.clone(), self.key_set(url, &claim).await);
             }
         }
         if fetched.is_empty() {
@@ -360,7 +360,7 @@ impl Shared {
     }
 
     /// The key set that a signature names, if its host is trusted.
-    async fn key_set(&self, url: &str) -> Result<Arc<Vec<Key>>, String> {
+    async fn key_set(&self, url: &str, claim: &Claim) -> Result<Arc<Vec<Key>>, String> {
         let uri = check_url(url).map_err(|why| format!("its key set (jku) cannot be fetched: {why}"))?;
         if uri.scheme_str() != Some("https") {
             return Err(format!("its key set (jku) {} is not at an https URL", shown(url)));
@@ -369,7 +369,8 @@ impl Shared {
         if !self.card_keys.trusts(host) {
             return Err(format!("its key set (jku) is at {}, which is not a trusted host", shown(host)));
         }
-        if let Some(keys) = self.key_sets.get(url, Instant::now()) {
+        // A set that lacks the key may have got it since.
+        if let Some(keys) = self.key_sets.get(url, Instant::now()).filter(|keys| !claim.fitting(keys).is_empty()) {
             return Ok(keys);
         }
         let unfetched = |why: &dyn fmt::Display| format!("its key set (jku) at {} was not fetched: {why}", shown(host));
