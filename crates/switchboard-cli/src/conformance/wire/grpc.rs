@@ -8,6 +8,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{CONTENT_TYPE, TE};
 use http::{HeaderValue, Method, Request};
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use switchboard::outbound::{ErrorKind, RequestLimits};
 use tokio::time::{Instant, timeout};
@@ -270,5 +271,6 @@ fn refused(raw: &Raw, code: i64) -> Refused {
     let details = BASE64.decode(raw.header("grpc-status-details-bin").trim()).unwrap_or_default();
     let json = proto::read_status(&details).unwrap_or_default();
     let (reason, domain) = error_info(&json["details"]);
-    Refused { code, message: raw.header("grpc-message").to_owned(), reason, domain, json }
+    let message = percent_decode_str(raw.header("grpc-message")).decode_utf8_lossy().into_owned();
+    Refused { code, message, reason, domain, json }
 }
