@@ -90,3 +90,41 @@ fn no_card_is_3_whatever_is_there_in_its_place() {
         assert!(!said.contains('\u{1b}'), "{said}");
     }
 }
+
+/// A server whose card promises streams, and whose streams never end.
+fn endless() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let card = BAD_CARD.replace("URL", &url).replace("\"capabilities\":{}", "\"capabilities\":{\"streaming\":true}");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { continue };
+            let card = card.clone();
+            std::thread::spawn(move || {
+                let mut request = [0; 8_192];
+                let length = stream.read(&mut request).unwrap_or_default();
+                if request[..length].starts_with(b"GET") {
+                    let length = card.len();
+                    let head =
+                        format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{card}");
+                    let _ = stream.write_all(head.as_bytes());
+                    return;
+                }
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: ";
+                let mut written = stream.write_all(head.as_bytes());
+                while written.is_ok() {
+                    written = stream.write_all(&[b'x'; 65_536]);
+                }
+            });
+        }
+    });
+    url
+}
+
+#[test]
+fn a_stream_without_an_end_is_left() {
+    let url = endless();
+    let (code, said) = run(&["conformance", &url, "--only", "stream-opens", "--timeout", "20s"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("the stream is too long"), "{said}");
+}
