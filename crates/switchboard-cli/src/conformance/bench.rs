@@ -16,6 +16,9 @@ use super::wire::{
 /// Between two tasks whose times must differ.
 const SHELF_PAUSE: Duration = Duration::from_millis(20);
 
+/// How long the cancellation of a task that is no longer needed is waited for.
+const DROP_WAIT_MAX: Duration = Duration::from_secs(2);
+
 /// What a check has to say unless all is well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
@@ -328,7 +331,8 @@ impl<'a> Bench<'a> {
 
     /// Cancels a task that a check has no more use for.
     pub(crate) async fn drop_task(&self, task: &Value) {
-        let _ = self.call(Operation::Cancel, json!({ "id": task["id"] })).await;
+        let canceling = self.call(Operation::Cancel, json!({ "id": task["id"] }));
+        let _ = tokio::time::timeout(DROP_WAIT_MAX, canceling).await;
     }
 }
 

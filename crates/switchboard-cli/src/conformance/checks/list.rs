@@ -80,17 +80,17 @@ pub(super) const CHECKS: &[Check] = &[
     should(
         "list-page-size",
         "CORE-ERR-002",
-        "3.1.4",
+        "3.3.2, 6.5",
         V1,
-        "pageSize is from 1 to 100; another value is refused.",
+        "Input is validated: pageSize must be between 1 and 100.",
         each!(page_size),
     ),
     should(
         "list-page-token",
         "CORE-ERR-002",
-        "3.1.4",
+        "3.3.2",
         V1,
-        "A pageToken that the server did not give out is refused.",
+        "Input is validated: a pageToken that the server did not give out is refused.",
         each!(page_token),
     ),
 ];

@@ -110,10 +110,10 @@ pub(super) const CHECKS: &[Check] = &[
     ),
     must(
         "send-no-parts",
-        "DM-SERIAL-004",
-        "5.7",
+        "CORE-ERR-002, DM-SERIAL-004",
+        "3.3.2, 5.7",
         EVERYWHERE,
-        "Required arrays MUST have at least one element: a message without parts is refused.",
+        "Servers MUST validate all input: missing message parts are the example that the specification gives.",
         each!(no_parts),
     ),
     should(
@@ -121,7 +121,7 @@ pub(super) const CHECKS: &[Check] = &[
         "DM-SERIAL-004",
         "5.7",
         V1,
-        "Required fields MUST be present, and servers SHOULD reject messages without them: here messageId.",
+        "Implementations SHOULD reject messages with missing required fields: here messageId.",
         each!(no_message_id),
     ),
     should(

@@ -39,9 +39,9 @@ pub(super) const CHECKS: &[Check] = &[
     should(
         "get-history-negative",
         "CORE-ERR-002",
-        "3.3.2",
+        "3.3.2, 6.5",
         V1,
-        "Input is validated: a negative historyLength is refused.",
+        "Input is validated: historyLength must be a non-negative integer.",
         each!(history_negative),
     ),
     may(

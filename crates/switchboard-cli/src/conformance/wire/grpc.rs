@@ -8,6 +8,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{CONTENT_TYPE, TE};
 use http::{HeaderValue, Method, Request};
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use switchboard::outbound::{ErrorKind, RequestLimits};
 use tokio::time::{Instant, timeout};
@@ -15,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use super::http::method;
 use super::proto::{self, Field, v0_3, v1};
 use super::{
-    ANSWER_BYTES_MAX, Events, Interface, Meaning, Operation, Options, Raw, Refused, Reply, STREAM_EVENTS_MAX,
+    Events, Interface, Meaning, Operation, Options, Raw, Refused, Reply, STREAM_BYTES_MAX, STREAM_EVENTS_MAX,
     StreamEnd, StreamEvent, Streamed, Version, Wire, error_info, shown,
 };
 
@@ -47,7 +48,7 @@ impl Wire {
         options: &Options,
     ) -> Result<Reply, String> {
         let (name, written) = written(to, operation, params)?;
-        let answered = self.invoke_grpc(to, name, written, options, &|_| false).await?;
+        let answered = self.invoke_grpc(to, name, written, options, &mut |_| false).await?;
         Ok(reply(to, operation, answered))
     }
 
@@ -61,7 +62,7 @@ impl Wire {
         name: &str,
         options: &Options,
     ) -> Result<Reply, String> {
-        let answered = self.invoke_grpc(to, name, Vec::new(), options, &|_| false).await?;
+        let answered = self.invoke_grpc(to, name, Vec::new(), options, &mut |_| false).await?;
         Ok(reply(to, Operation::DeletePush, answered))
     }
 
@@ -74,8 +75,12 @@ impl Wire {
         enough: &(dyn Fn(&[StreamEvent]) -> bool + Sync),
     ) -> Result<Streamed, String> {
         let (name, written) = written(to, operation, params)?;
-        let read_all = |messages: &[Received]| messages.iter().map(|it| event(to, it)).collect::<Vec<_>>();
-        let answered = self.invoke_grpc(to, name, written, options, &|messages| enough(&read_all(messages))).await?;
+        let mut all = Vec::new();
+        let mut received = |message: &Received| {
+            all.push(event(to, message));
+            enough(&all)
+        };
+        let answered = self.invoke_grpc(to, name, written, options, &mut received).await?;
         let is_refused = answered.raw.header("grpc-status") != "0" && !answered.raw.header("grpc-status").is_empty();
         if is_refused && answered.messages.is_empty() {
             return Ok(Streamed::Whole(Box::new(reply(to, operation, answered))));
@@ -88,7 +93,7 @@ impl Wire {
             end => end,
         };
         Ok(Streamed::Events(Box::new(Events {
-            all: read_all(&answered.messages),
+            all,
             raw: answered.raw,
             end,
             head_after: answered.head_after,
@@ -102,7 +107,7 @@ impl Wire {
         name: &str,
         message: Vec<u8>,
         options: &Options,
-        enough: &(dyn Fn(&[Received]) -> bool + Sync),
+        enough: &mut dyn FnMut(&Received) -> bool,
     ) -> Result<Answered, String> {
         let started = Instant::now();
         let request = self.grpc_request(to, name, &message, options)?;
@@ -113,7 +118,7 @@ impl Wire {
         let (head, mut body) = client.send_http2(request, &limits).await.map_err(|error| error.to_string())?;
         let (opened, head_after) = (Instant::now(), started.elapsed());
         let mut raw = Raw { status: head.status.as_u16(), headers: head.headers, body: Bytes::new() };
-        let (mut buffer, mut messages) = (BytesMut::new(), Vec::new());
+        let (mut buffer, mut messages, mut read_bytes) = (BytesMut::new(), Vec::new(), 0);
         let is_grpc = raw.media_type().starts_with("application/grpc");
         let end = loop {
             let left = self.timeout.saturating_sub(opened.elapsed());
@@ -124,14 +129,18 @@ impl Wire {
                 Ok(Ok(None)) => break StreamEnd::Closed,
                 Ok(Ok(Some(chunk))) => chunk,
             };
+            read_bytes += chunk.len();
             buffer.extend_from_slice(&chunk);
+            let mut has_enough = false;
             while let Some(message) = next_message(&mut buffer).filter(|_| is_grpc) {
-                messages.push((message, opened.elapsed()));
+                let received = (message, opened.elapsed());
+                has_enough |= enough(&received);
+                messages.push(received);
             }
-            if buffer.len() as u64 > ANSWER_BYTES_MAX || messages.len() > STREAM_EVENTS_MAX {
+            if read_bytes > STREAM_BYTES_MAX || messages.len() > STREAM_EVENTS_MAX {
                 break StreamEnd::Broken("the checker reads no more: the answer is too long".to_owned());
             }
-            if enough(&messages) {
+            if has_enough {
                 break StreamEnd::Left;
             }
         };
@@ -270,5 +279,6 @@ fn refused(raw: &Raw, code: i64) -> Refused {
     let details = BASE64.decode(raw.header("grpc-status-details-bin").trim()).unwrap_or_default();
     let json = proto::read_status(&details).unwrap_or_default();
     let (reason, domain) = error_info(&json["details"]);
-    Refused { code, message: raw.header("grpc-message").to_owned(), reason, domain, json }
+    let message = percent_decode_str(raw.header("grpc-message")).decode_utf8_lossy().into_owned();
+    Refused { code, message, reason, domain, json }
 }

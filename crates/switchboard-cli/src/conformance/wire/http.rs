@@ -90,7 +90,14 @@ impl Wire {
         params: &Value,
         options: &Options,
     ) -> Result<Reply, String> {
-        let raw = self.exchange(self.http_json_request(to, operation, params, options)?).await?;
+        let outgoing = self.http_json_request(to, operation, params, options)?;
+        let mut raw = self.exchange(outgoing.clone()).await?;
+        // The annotation of 0.3 makes the configuration the body, and the Python SDK wants the request that holds it.
+        let is_old_push = operation == Operation::CreatePush && to.version != Version::V1_0;
+        if is_old_push && matches!(raw.status, 400 | 422 | 500) {
+            let whole = to.form().params(operation, params).unwrap_or_default().to_string();
+            raw = self.exchange(Outgoing { body: whole.into(), ..outgoing }).await?;
+        }
         let meaning = http_json_meaning(&raw);
         Ok(Reply { raw, meaning })
     }
