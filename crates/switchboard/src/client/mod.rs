@@ -3,7 +3,11 @@
 //! A [`Client`] finds the card of an agent (`discovery`, kept by `card_cache`), chooses where and how to call it (`negotiation`), and
 //! gives an [`AgentClient`], which has the calls. `remote` makes them: `bindings` writes a request and reads its answer, `retry`
 //! decides whether it is made again, `stream` follows a stream and resumes it when it breaks, `credentials` proves who calls. All
-//! of it leaves through the guarded client of [`outbound`](crate::outbound).
+//! of it leaves through the guarded client of [`outbound`](crate::outbound), seen by every [`Interceptor`].
+//!
+//! Beside the calls there are shorter ways: [`Client::call_text`] (text in, text out), [`Client::invoke`] (a result that is never an
+//! error), [`blocking`] (for programs that are not asynchronous), and `WebhookReceiver` (feature `webhook-receiver`), which takes what
+//! agents post.
 //!
 #![cfg_attr(
     feature = "server",
