@@ -227,8 +227,9 @@ async fn the_file_says_all_that_a_card_says() {
     assert_eq!(public["documentationUrl"], "https://example.com/shout");
     assert_eq!(public["version"], "1.0.0");
     let extensions = serde_json::json!([{"uri": "urn:one"}, {"uri": "urn:two", "required": true}]);
-    // The first one is our own, of every agent.
-    assert_eq!(public["capabilities"]["extensions"].as_array().unwrap()[1..], *extensions.as_array().unwrap());
+    // The first is the server's own.
+    assert_eq!(public["capabilities"]["extensions"].as_array().unwrap()[1..], extensions.as_array().unwrap()[..]);
+    assert_eq!(public["capabilities"]["extensions"][0]["uri"], switchboard::IDEMPOTENT_SENDS);
     assert_eq!(public["capabilities"]["extendedAgentCard"], true);
     let ids = |card: &serde_json::Value| {
         let skills = card["skills"].as_array().unwrap().iter();

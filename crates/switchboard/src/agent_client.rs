@@ -364,10 +364,15 @@ impl AgentClient {
         while let Some(frame) = stream.next().await {
             *known = stream.task().map(|task| task.id.clone()).or(known.take());
             match frame {
-                // A snapshot at the beginning may still show the question that this message answers.
-                Ok(frame) if matches!(frame.update.update, Update::Task(_)) && !stream.has_ended() => {}
-                Ok(_) if stream.is_settled() => break,
-                Ok(_) => {}
+                // A snapshot at the beginning may still show the question that this message answers, also while artifacts come.
+                Ok(frame) => match frame.update.update {
+                    Update::Task(_) | Update::Artifact(_) if !stream.has_ended() => {}
+                    Update::Task(_) | Update::Artifact(_) | Update::Status(_) | Update::Message(_) => {
+                        if stream.is_settled() {
+                            break;
+                        }
+                    }
+                },
                 // A stream that ended early at a question has not shown what became of the message.
                 Err(error) => match stream.take_sent() {
                     Some(Sent::Task(task))

@@ -129,13 +129,19 @@ async fn an_agent_that_cannot_be_subscribed_to_is_asked_for_the_task() {
 #[tokio::test]
 async fn a_wait_is_not_over_at_a_snapshot_that_shows_the_question_before() {
     let status = r#"{"kind":"status-update","taskId":"t","contextId":"c","status":{"state":"completed"},"final":true}"#;
-    let server = Scripted::start(move |_, asked| match method(asked) {
-        "card" => json(CARD),
-        _ => Script::Cut(events(&(event(&task("input-required", "asked")) + &event(status)))),
-    })
-    .await;
-    let answer = soon(agent(&server.url).await.send_and_wait(message())).await.unwrap();
-    assert_eq!(answer.into_task().unwrap().state(), TaskState::Completed);
+    let artifact = r#"{"kind":"artifact-update","taskId":"t","contextId":"c","artifact":{"artifactId":"b","parts":[{"kind":"text","text":"this"}]}}"#;
+    for between in [String::new(), event(artifact)] {
+        let streamed = format!("{}{between}{}", event(&task("input-required", "asked")), event(status));
+        let server = Scripted::start(move |_, asked| match method(asked) {
+            "card" => json(CARD),
+            _ => Script::Cut(events(&streamed)),
+        })
+        .await;
+        for message in [message(), reply()] {
+            let answer = soon(agent(&server.url).await.send_and_wait(message)).await.unwrap();
+            assert_eq!(answer.into_task().unwrap().state(), TaskState::Completed);
+        }
+    }
 }
 
 /// A reply to the question of the task.
@@ -156,14 +162,17 @@ fn result(result: &str) -> Script {
 
 #[tokio::test]
 async fn a_question_that_a_reply_may_answer_is_not_its_result_when_the_connection_breaks() {
+    let artifact = r#"{"kind":"artifact-update","taskId":"t","contextId":"c","artifact":{"artifactId":"b","parts":[{"kind":"text","text":"more"}]}}"#;
+    let asked = event(&task("input-required", "asked"));
     // The task has not moved at the first look, and is then found ended or at work.
-    for (later, expected) in [
-        ("completed", vec!["card", "message/stream", "tasks/get", "tasks/get"]),
-        ("working", vec!["card", "message/stream", "tasks/get", "tasks/get", "tasks/resubscribe"]),
+    for (shown, later, expected) in [
+        (asked.clone(), "completed", vec!["card", "message/stream", "tasks/get", "tasks/get"]),
+        (asked.clone() + &event(artifact), "completed", vec!["card", "message/stream", "tasks/get", "tasks/get"]),
+        (asked, "working", vec!["card", "message/stream", "tasks/get", "tasks/get", "tasks/resubscribe"]),
     ] {
         let server = Scripted::start(move |count, asked| match (method(asked), count) {
             ("card", _) => json(CARD),
-            ("message/stream", _) => broken(&event(&task("input-required", "asked"))),
+            ("message/stream", _) => broken(&shown),
             ("tasks/get", 2) => result(&task("input-required", "asked")),
             ("tasks/get", _) => result(&task(later, "answered")),
             _ => Script::Cut(events(&event(&task("completed", "answered")))),

@@ -4,7 +4,11 @@
 //! it (`negotiation`), and gives an [`AgentClient`], which has the calls. `remote` makes them: `bindings` writes a request and reads
 //! its answer, `retry` decides whether it is made again, `stream` follows a stream and resumes it when it breaks, `credentials`
 //! proves who calls, with tokens of `oauth` and `signed_token`. All of it leaves through the guarded client of
-//! [`outbound`](crate::outbound).
+//! [`outbound`](crate::outbound), seen by every [`Interceptor`].
+//!
+//! Beside the calls there are shorter ways: [`Client::call_text`] (text in, text out), [`Client::invoke`] (a result that is never an
+//! error), [`blocking`] (for programs that are not asynchronous), and `WebhookReceiver` (feature `webhook-receiver`), which takes what
+//! agents post.
 //!
 //! | to | use |
 //! | --- | --- |

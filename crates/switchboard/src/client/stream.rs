@@ -99,8 +99,8 @@ struct Follower {
     last_id: Option<String>,
     /// Whether the stream was lost before: then updates that were seen may come again.
     is_resumed: bool,
-    /// Whether all that came so far may be from before the message: the stream of a reply may begin with a snapshot that still
-    /// shows the question.
+    /// Whether the state that is known may be from before the message: the stream of a reply may begin with a snapshot that still
+    /// shows the question, and artifacts say nothing about the state.
     may_be_stale: bool,
     /// Whether the agent itself ended the newest stream.
     is_ended: bool,
@@ -167,7 +167,8 @@ impl Follower {
             && matches!((&update, self.seen.task()), (Update::Task(view), Some(task)) if is_same(&view.task, task));
         let truncated = self.is_resumed && is_snapshot && self.last_id.is_some();
         self.seen.take(&update);
-        self.may_be_stale &= is_snapshot && !self.is_resumed;
+        let tells_state = matches!(update, Update::Status(_) | Update::Message(_));
+        self.may_be_stale &= !tells_state && !self.is_resumed;
         self.last_id = id.or(self.last_id.take());
         self.attempts = 0;
         if !is_known {
@@ -190,10 +191,8 @@ impl Follower {
 
     /// Goes on after the stream was lost.
     async fn resume(&mut self, lost: CallError) -> Result<(), CallError> {
-        match lost.kind() {
-            CallErrorKind::Broken | CallErrorKind::TimedOut | CallErrorKind::Unreachable => {}
-            // The agent said why the stream ends, or sends what cannot be read.
-            _ => return Err(lost),
+        if !is_loss(&lost) {
+            return Err(lost);
         }
         let policy = &self.remote.shared.retry;
         (self.attempts, self.resumes) = (self.attempts + 1, self.resumes.saturating_add(1));
@@ -242,6 +241,9 @@ impl Follower {
     /// Asks whether a question that the first snapshot of a reply showed is the one that the message answers, or a new one. If the agent
     /// itself ended the stream there, it is what became of the message; if the connection broke, it is not, until it changes.
     async fn confirm(&mut self, lost: CallError) -> Result<(), CallError> {
+        if !is_loss(&lost) {
+            return Err(lost);
+        }
         let Some(id) = self.task_id() else { return Err(lost.ended_early()) };
         (self.attempts, self.resumes) = (self.attempts + 1, self.resumes.saturating_add(1));
         if self.attempts > self.remote.shared.retry.attempts_max {
@@ -305,6 +307,11 @@ impl Follower {
         self.received.push_back(ReceivedUpdate { id: None, update });
         Ok(())
     }
+}
+
+/// Whether the connection was lost. Otherwise the agent said why the stream ends, or sends what cannot be read.
+fn is_loss(error: &CallError) -> bool {
+    matches!(error.kind(), CallErrorKind::Broken | CallErrorKind::TimedOut | CallErrorKind::Unreachable)
 }
 
 /// Whether a snapshot says nothing that was not seen. Agents may leave the history out of either.

@@ -64,7 +64,8 @@ impl WebhookUpdate {
 }
 
 /// Receives webhooks. Answers 204 when the handler has taken an update, and when it has taken it before; everything else makes the agent
-/// post it again later. Clones are the same receiver.
+/// post it again later. What was taken is remembered in memory, the newest 10,000 deliveries, so after a restart of the receiver an
+/// update may be handled once more. Clones are the same receiver.
 #[cfg_attr(
     feature = "server",
     doc = r#"

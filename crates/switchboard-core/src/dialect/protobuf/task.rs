@@ -16,7 +16,7 @@ use crate::dialect::protobuf::{
 };
 use crate::error::ProtocolError;
 use crate::model::{
-    Artifact, ArtifactUpdate, ArtifactView, StatusUpdate, Task, TaskState, TaskStatus, TaskView, Update,
+    Artifact, ArtifactUpdate, ArtifactView, Dialect, StatusUpdate, Task, TaskState, TaskStatus, TaskView, Update,
 };
 
 use super::generated as wire;
@@ -158,7 +158,11 @@ impl wire::TaskStatus {
         // One complaint about what is not there is enough.
         let status = status.unwrap_or_else(|| Self { state: state_number(TaskState::Submitted), ..Self::default() });
         TaskStatus {
-            state: read_state(check, format_args!("{at}.state"), status.state),
+            state: match status.state {
+                // Of an agent of 0.3 that cannot determine the state; it is final.
+                0 if DIALECT != Dialect::V1_0 => TaskState::Failed,
+                state => read_state(check, format_args!("{at}.state"), state),
+            },
             timestamp: decode_timestamp(check, format_args!("{at}.timestamp"), status.timestamp).unwrap_or_default(),
             message: status.said().map(|said| said.read(check, format_args!("{at}.message")).into()),
         }

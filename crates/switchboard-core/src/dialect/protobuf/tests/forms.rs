@@ -18,7 +18,7 @@ use crate::dialect::{v0_3, v1_0};
 use crate::error::ProtocolError;
 use crate::model::{
     AgentCard, Artifact, ConfigId, Dialect, Json, Message, Package, Part, PartContent, PushConfig, SecurityScheme,
-    TaskId, Update,
+    TaskId, TaskState, Update,
 };
 
 const PACKAGES: [(Package, &Spelling); 2] = [(Package::V1_0, &V1_0), (Package::V0_3, &V0_3_REST)];
@@ -299,6 +299,17 @@ fn wrong<T: std::fmt::Debug>(read: Result<T, ProtocolError>) -> Vec<String> {
         Err(ProtocolError::InvalidParams { violations }) => {
             violations.into_iter().map(|v| format!("{}: {}", v.field, v.description)).collect()
         }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_state_that_an_agent_of_0_3_cannot_determine_is_final() {
+    use v0_3::proto::generated as wire;
+    let status = Some(wire::TaskStatus { state: 0, ..Default::default() });
+    let task = wire::Task { id: "t".to_owned(), status, ..Default::default() };
+    match Package::V0_3.read_reply("GetTask", task.encode_to_vec().into(), &limits()) {
+        Ok(Reply::Task(view)) => assert_eq!(view.task.state(), TaskState::Failed),
         other => panic!("{other:?}"),
     }
 }
