@@ -222,18 +222,26 @@ impl Exchange<'_> {
     }
 
     async fn read(&self, dialect: Dialect, answer: Response<Body>) -> Result<Answered, Failure> {
-        let (head, body) = answer.into_parts();
+        let (head, mut body) = answer.into_parts();
         let status = head.status.as_u16();
         let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if !head.status.is_success() {
             return Err(self.refusal(dialect, status, &head.headers, &read_refusal(body).await));
         }
-        if media_type == "text/event-stream" {
+        // agent-native says nothing about the type of its streams.
+        let is_untyped_stream = self.is_streamed() && media_type.is_empty();
+        let begun = match is_untyped_stream {
+            true => body.chunk().await.map_err(|error| CallError::of_outbound(&error))?.unwrap_or_default(),
+            false => Bytes::new(),
+        };
+        // The first letter of a comment, or of `data`, `event`, `id` or `retry`. JSON begins with none of them.
+        let looks_like_events = matches!(begun.first(), Some(b':' | b'd' | b'e' | b'i' | b'r'));
+        if media_type == "text/event-stream" || looks_like_events {
             let mut events = Box::new(SseReader {
                 body,
                 parser: SseParser::new(self.shared.limits.event_bytes_max),
-                rest: Bytes::new(),
+                rest: begun,
                 dialect,
                 has_envelope: matches!(self.target.form, Form::JsonRpc(_)),
                 limits: self.shared.limits.decode,
@@ -249,7 +257,7 @@ impl Exchange<'_> {
         }
         let body = match self.is_streamed() {
             // The limits of a stream do not bound its size.
-            true => read_whole(body, self.shared.limits.reply_bytes_max).await?,
+            true => read_whole(begun, body, self.shared.limits.reply_bytes_max).await?,
             false => read(body).await?,
         };
         self.reply(dialect, &body, status, &media_type).map(Answered::Reply)
@@ -325,8 +333,9 @@ fn with_query(uri: Uri, proof: &Proof) -> Result<Uri, CallError> {
     text.parse().map_err(|_| unsendable("the URL with its key"))
 }
 
-async fn read_whole(mut body: Body, bytes_max: u64) -> Result<Bytes, CallError> {
-    let mut whole = bytes::BytesMut::new();
+/// A body of which the beginning was read already.
+async fn read_whole(begun: Bytes, mut body: Body, bytes_max: u64) -> Result<Bytes, CallError> {
+    let mut whole = bytes::BytesMut::from(begun);
     while let Some(chunk) = body.chunk().await.map_err(|error| CallError::of_outbound(&error))? {
         if (whole.len() + chunk.len()) as u64 > bytes_max {
             return Err(CallError::invalid_answer(format!("the answer is larger than {bytes_max} bytes")));
