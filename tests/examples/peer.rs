@@ -17,7 +17,9 @@ use switchboard::call::{ListTasks, SendMessage};
 use switchboard::client::Client;
 use switchboard::model::{PushConfig, Update};
 use switchboard::outbound::AddressPolicy;
-use switchboard::{AgentClient, Message, Part, ProtocolError, Role, Sent, Task, TaskId, TaskState, TaskStream};
+use switchboard::{
+    AgentClient, Message, Part, PartContent, ProtocolError, Role, Sent, Task, TaskId, TaskState, TaskStream,
+};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -75,6 +77,7 @@ async fn drive(url: &str, transport: &Transport, all: &[Transport]) -> anyhow::R
                 "question-only" => asked(&agent).await.map(drop),
                 "wait" => wait(&agent).await,
                 "stream" => stream(&agent).await,
+                "file" => file(&agent, transport).await,
                 "get" => get(&agent).await,
                 "list" => list(&agent).await,
                 "cancel" => cancel(&agent).await,
@@ -165,6 +168,20 @@ async fn stream(agent: &AgentClient) -> anyhow::Result<()> {
     ensure!(sent.text() == written, "{sent:?}");
     ensure!(task_of(sent)?.state() == TaskState::Completed);
     ensure!(seen >= CHUNKS, "{seen} updates came for {CHUNKS} chunks, so they were not streamed");
+    Ok(())
+}
+
+/// The bytes are compared, because the Python SDK of 0.3 has base64 inside the bytes of its proto.
+async fn file(agent: &AgentClient, transport: &Transport) -> anyhow::Result<()> {
+    let task = task_of(agent.send_text("file contents").await?)?;
+    let part = task.artifacts.first().and_then(|artifact| artifact.parts.first()).context("there is no file")?;
+    let PartContent::Raw(bytes) = &part.content else { bail!("{part:?}") };
+    ensure!(bytes.as_ref() == b"contents", "{part:?}");
+    ensure!(part.media_type.as_deref() == Some("text/plain"), "{part:?}");
+    // In 0.3's proto as the JavaScript SDK has it, a file has no name.
+    let may_be_nameless = matches!(transport.name.as_str(), "HTTP+JSON/0.3" | "GRPC/0.3");
+    let name = part.filename.as_deref();
+    ensure!(name == Some("peer.txt") || (may_be_nameless && name.is_none()), "{part:?}");
     Ok(())
 }
 

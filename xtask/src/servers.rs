@@ -40,18 +40,19 @@ impl Peer {
 }
 
 const STEPS_1_0: &[&str] =
-    &["card", "send", "question", "wait", "stream", "get", "list", "cancel", "subscribe", "push", "push-list"];
+    &["card", "send", "question", "wait", "stream", "file", "get", "list", "cancel", "subscribe", "push", "push-list"];
 
 /// Lists of tasks are new in 1.0.
 const STEPS_0_3: &[&str] =
-    &["card", "send", "question", "wait", "stream", "get", "cancel", "subscribe", "push", "push-list"];
+    &["card", "send", "question", "wait", "stream", "file", "get", "cancel", "subscribe", "push", "push-list"];
 
 /// The Python SDK lists and deletes no push configs over 0.3's proto.
 const STEPS_0_3_NO_PUSH_LIST: &[&str] =
-    &["card", "send", "question", "wait", "stream", "get", "cancel", "subscribe", "push"];
+    &["card", "send", "question", "wait", "stream", "file", "get", "cancel", "subscribe", "push"];
 
 /// The JavaScript SDK 1.x reads another body than all SDKs of 0.3 send when a push config is set over HTTP.
-const STEPS_0_3_NO_PUSH: &[&str] = &["card", "send", "question", "wait", "stream", "get", "cancel", "subscribe"];
+const STEPS_0_3_NO_PUSH: &[&str] =
+    &["card", "send", "question", "wait", "stream", "file", "get", "cancel", "subscribe"];
 
 const PEERS: &[Peer] = &[
     Peer {

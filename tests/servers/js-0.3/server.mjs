@@ -36,6 +36,13 @@ const events = {
     kind: 'artifact-update', taskId, contextId, append, lastChunk,
     artifact: { artifactId: 'written', parts: [part(text)] },
   }),
+  file: (taskId, contextId, bytes) => ({
+    kind: 'artifact-update', taskId, contextId, append: false, lastChunk: true,
+    artifact: {
+      artifactId: 'written',
+      parts: [{ kind: 'file', file: { bytes: bytes.toString('base64'), name: 'peer.txt', mimeType: 'text/plain' } }],
+    },
+  }),
 }
 const textOf = (said) => said.parts.map((part) => part.text ?? '').join('')
 const agent = new Agent(events, textOf, (task) => task.status.state === 'input-required')

@@ -35,6 +35,10 @@ const message = (taskId, contextId, text) => ({
 })
 const statusOf = (state, said) => ({ state, message: said, timestamp: new Date().toISOString() })
 
+const artifactOf = (written) => ({
+  artifactId: 'written', name: '', description: '', parts: [written], metadata: undefined, extensions: [],
+})
+
 const events = {
   task: (id, contextId, task, userMessage) =>
     AgentEvent.task(
@@ -50,10 +54,14 @@ const events = {
     }),
   artifact: (taskId, contextId, text, append, lastChunk) =>
     AgentEvent.artifactUpdate({
-      taskId, contextId, append, lastChunk, metadata: undefined,
-      artifact: {
-        artifactId: 'written', name: '', description: '', parts: [part(text)], metadata: undefined, extensions: [],
-      },
+      taskId, contextId, append, lastChunk, metadata: undefined, artifact: artifactOf(part(text)),
+    }),
+  file: (taskId, contextId, bytes) =>
+    AgentEvent.artifactUpdate({
+      taskId, contextId, append: false, lastChunk: true, metadata: undefined,
+      artifact: artifactOf({
+        content: { $case: 'raw', value: bytes }, metadata: undefined, filename: 'peer.txt', mediaType: 'text/plain',
+      }),
     }),
 }
 const textOf = (said) => said.parts.map((part) => part.content?.value ?? '').join('')

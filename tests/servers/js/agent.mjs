@@ -34,6 +34,9 @@ export class Agent {
         await pause(20)
       }
       status('completed', undefined, true)
+    } else if (command === 'file') {
+      publish(events.file(taskId, contextId, Buffer.from(argument)))
+      status('completed', undefined, true)
     } else if (command === 'slow') {
       for (let waited = 0; waited < Number(argument) * 1000; waited += 50) {
         if (this.canceled.has(taskId)) {

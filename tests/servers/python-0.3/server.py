@@ -5,6 +5,7 @@ It is started with the port of HTTP and the port of gRPC. tests/servers/README.m
 
 import asyncio
 import sys
+from base64 import b64encode
 
 import grpc
 import httpx
@@ -20,7 +21,17 @@ from a2a.server.tasks import (
     InMemoryTaskStore,
     TaskUpdater,
 )
-from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, TaskState, TextPart
+from a2a.types import (
+    AgentCapabilities,
+    AgentCard,
+    AgentInterface,
+    AgentSkill,
+    FilePart,
+    FileWithBytes,
+    Part,
+    TaskState,
+    TextPart,
+)
 from a2a.utils import new_task
 
 HTTP, GRPC = (int(port) for port in sys.argv[1:])
@@ -59,6 +70,10 @@ class Agent(AgentExecutor):
                         last_chunk=number == int(count),
                     )
                     await asyncio.sleep(0.02)
+                await updater.complete()
+            case ["file", content]:
+                file = FileWithBytes(bytes=b64encode(content.encode()).decode(), name="peer.txt", mime_type="text/plain")
+                await updater.add_artifact([Part(root=FilePart(file=file))])
                 await updater.complete()
             case ["slow", seconds, rest]:
                 await asyncio.sleep(float(seconds))

@@ -11,7 +11,7 @@ import httpx
 import uvicorn
 from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc
 from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
-from a2a.helpers import new_task_from_user_message, new_text_part
+from a2a.helpers import new_raw_part, new_task_from_user_message, new_text_part
 from a2a.server.agent_execution import AgentExecutor
 from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
@@ -55,6 +55,9 @@ class Agent(AgentExecutor):
                         last_chunk=number == int(count),
                     )
                     await asyncio.sleep(0.02)
+                await updater.complete()
+            case ["file", content]:
+                await updater.add_artifact([new_raw_part(content.encode(), filename="peer.txt", media_type="text/plain")])
                 await updater.complete()
             case ["slow", seconds, rest]:
                 await asyncio.sleep(float(seconds))
