@@ -11,6 +11,7 @@ use switchboard_core::model::{
 use switchboard_engine::Registered;
 use switchboard_engine::runs::{Agent, AgentError, AgentSource, ErrorDetails, Recovery, Traits, Turn};
 
+use crate::idempotent_sends::IDEMPOTENT_SENDS;
 use crate::protocol_binding::ProtocolBinding;
 use crate::server::{AgentSettings, CardForm, Compat};
 
@@ -73,7 +74,12 @@ impl AgentBuilder {
                 streaming: Some(true),
                 push_notifications: Some(true),
                 extended_agent_card: Some(false),
-                extensions: Vec::new(),
+                extensions: vec![AgentExtension {
+                    uri: IDEMPOTENT_SENDS.to_owned(),
+                    description: Some("A message with an Idempotency-Key may be sent again".to_owned()),
+                    required: false,
+                    params: None,
+                }],
             },
             default_input_modes: vec!["text/plain".to_owned()],
             default_output_modes: vec!["text/plain".to_owned()],

@@ -257,6 +257,13 @@ impl AgentClient {
         self
     }
 
+    /// The same agent, whose calls are attempted so often in place of what the client's policy says.
+    #[cfg(feature = "client")]
+    pub(crate) fn with_attempts(mut self, attempts_max: u32) -> Self {
+        self.options.remote.attempts_max = Some(attempts_max);
+        self
+    }
+
     /// The agent's card: the extended one once [`AgentClient::extended_card`] has been answered.
     #[must_use]
     pub fn card(&self) -> Arc<AgentCard> {
@@ -361,9 +368,12 @@ impl AgentClient {
                 Ok(frame) if matches!(frame.update.update, Update::Task(_)) && !stream.has_ended() => {}
                 Ok(_) if stream.is_settled() => break,
                 Ok(_) => {}
+                // A stream that ended early at a question has not shown what became of the message.
                 Err(error) => match stream.take_sent() {
-                    Some(sent) if error.kind() == CallErrorKind::StreamEndedEarly => {
-                        return self.settled_by_asking(sent, known).await;
+                    Some(Sent::Task(task))
+                        if error.kind() == CallErrorKind::StreamEndedEarly && !task.state().is_settled() =>
+                    {
+                        return self.settled_by_asking(Sent::Task(task), known).await;
                     }
                     Some(_) | None => return Err(error.about_task(known.as_ref())),
                 },
@@ -564,7 +574,7 @@ fn text_message(text: &str, task: Option<&TaskId>) -> Message {
     message
 }
 
-fn send_request(message: Message) -> SendMessage {
+pub(crate) fn send_request(message: Message) -> SendMessage {
     SendMessage {
         open_as: None,
         message,

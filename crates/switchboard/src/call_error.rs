@@ -52,12 +52,16 @@ pub enum CallErrorKind {
     TimedOut,
     /// The connection broke before the result was there.
     Broken,
-    /// A message was sent, no answer came, and sending it again might do the work twice.
+    /// A message was sent, no answer came, and sending it again might do the work twice. To an agent that recognises repeats
+    /// ([`IDEMPOTENT_SENDS`](crate::IDEMPOTENT_SENDS)) it was sent as often as the client makes attempts.
     OutcomeUnknown,
     /// The answer is not one of A2A, or is larger than the client takes.
     InvalidAnswer,
     /// A stream ended while the task was still being worked on, and could not be resumed.
     StreamEndedEarly,
+    /// The task ended otherwise than completed, or waits for its user, where a text was asked for: `Client::call_text` of the
+    /// feature `client`.
+    NotCompleted,
 }
 
 impl CallError {
@@ -236,8 +240,8 @@ mod of_remote_calls {
             self.0.is_retryable = false;
             self.0.refusal = None;
             self.0.text = format!(
-                "the outcome is not known: {}; the message may have arrived, and is not sent again because the agent \
-                 might then do the work twice",
+                "the outcome is not known: {}; the message may have arrived, and an agent that gets it as a new one might do \
+                 the work twice",
                 self.0.text
             );
             self
@@ -311,7 +315,8 @@ impl From<CallError> for ProtocolError {
                 | CallErrorKind::Broken
                 | CallErrorKind::OutcomeUnknown
                 | CallErrorKind::InvalidAnswer
-                | CallErrorKind::StreamEndedEarly,
+                | CallErrorKind::StreamEndedEarly
+                | CallErrorKind::NotCompleted,
             ) => Self::InvalidAgentResponse { reason },
         }
     }

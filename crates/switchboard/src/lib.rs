@@ -14,6 +14,8 @@ mod call_error;
 pub mod client;
 #[cfg(feature = "sqlite")]
 pub mod database;
+#[cfg(any(feature = "client", feature = "server"))]
+mod idempotent_sends;
 #[cfg(feature = "outbound")]
 pub mod outbound;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -26,6 +28,8 @@ mod serve;
 mod server;
 #[cfg(feature = "server")]
 mod signals;
+#[cfg(any(feature = "server", feature = "webhook-receiver"))]
+mod signing_secrets;
 #[cfg(any(feature = "client", feature = "server"))]
 mod task_stream;
 #[cfg(feature = "server")]
@@ -44,6 +48,8 @@ pub use agent_client::{AgentClient, Sent};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use call_error::{CallError, CallErrorKind};
 #[cfg(any(feature = "client", feature = "server"))]
+pub use idempotent_sends::IDEMPOTENT_SENDS;
+#[cfg(any(feature = "client", feature = "server"))]
 pub use protocol_binding::ProtocolBinding;
 #[cfg(feature = "server")]
 pub use serve::{Serve, serve};
@@ -57,6 +63,8 @@ pub use server::{
 };
 #[cfg(feature = "server")]
 pub use signals::{Hangups, StopSignals, hangups, stop_signal};
+#[cfg(any(feature = "server", feature = "webhook-receiver"))]
+pub use signing_secrets::{SigningSecrets, SigningSecretsError};
 #[cfg(feature = "server")]
 pub use switchboard_engine::Engine;
 #[cfg(feature = "server")]
@@ -148,8 +156,6 @@ pub use switchboard_engine::runs::{
 pub use switchboard_stores::sqlite::{SqliteOptions, Synchronous};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use task_stream::TaskStream;
-#[cfg(feature = "server")]
-pub use webhooks::{SigningSecrets, SigningSecretsError};
 
 /// The model as A2A 1.0 JSON, for programs that pass it on.
 pub mod json {

@@ -5,7 +5,8 @@ use switchboard::client::{Client, Credentials};
 use switchboard::model::PushConfig;
 use switchboard::outbound::Trust;
 use switchboard::{
-    AgentClient, CallErrorKind, Dialect, ProtocolBinding, ProtocolError, Server, TaskId, TaskState, Tokens,
+    AgentBuilder, AgentClient, Artifact, CallErrorKind, Dialect, Part, PartContent, ProtocolBinding, ProtocolError,
+    Server, TaskId, TaskState, Tokens, Turn,
 };
 
 use super::{quick, served};
@@ -128,7 +129,7 @@ async fn agents_of_older_systems_are_called_in_their_dialect() {
 }
 
 fn text(text: &str) -> switchboard::Message {
-    switchboard::Message::new(switchboard::Role::User, "", vec![switchboard::Part::text(text)])
+    switchboard::Message::new(switchboard::Role::User, "", vec![Part::text(text)])
 }
 
 #[tokio::test]
@@ -238,4 +239,42 @@ async fn the_extended_card_takes_the_place_of_the_public_one() {
         // A server that mounts the agent goes on to show the public one.
         assert_eq!(Endpoint::card(&agent).description, "Says what it was told");
     }
+}
+
+#[tokio::test]
+async fn base64_that_the_python_sdk_0_3_puts_in_place_of_bytes_is_read_as_the_file() {
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+    const WRAPPED: &[u8] = b"iVBORw0KGgo=";
+    let painter = AgentBuilder::from_fn("Painter", |turn: Turn| async move {
+        let picture = Part { media_type: Some("image/png".to_owned()), ..Part::text("") };
+        let picture = Part { content: PartContent::Raw(WRAPPED.into()), ..picture };
+        turn.answer_with(Artifact::new("picture", vec![picture])).await?;
+        Ok(())
+    });
+    let (_served, url) = served(Server::builder().agent(painter).interfaces(ProtocolBinding::ALL)).await;
+    for (binding, version, _) in WAYS {
+        let agent = agent_over(&url, binding, version).await;
+        let is_wrapped = version == "0.3" && binding != ProtocolBinding::JsonRpc;
+        let expected = PartContent::Raw(if is_wrapped { PNG.into() } else { WRAPPED.into() });
+        let task = soon(agent.send_text("paint")).await.unwrap().into_task().unwrap();
+        assert_eq!(task.artifacts[0].parts[0].content, expected, "{binding} {version}");
+        let mut stream = soon(agent.stream_text("paint")).await.unwrap();
+        while let Some(frame) = soon(stream.next()).await {
+            frame.unwrap();
+        }
+        assert_eq!(stream.task().unwrap().artifacts[0].parts[0].content, expected, "{binding} {version}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_whose_state_its_agent_does_not_know_has_ended() {
+    let server = Scripted::start(|_, asked| match asked.line.starts_with("GET") {
+        true => json(CARD),
+        false => json(r#"{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"t","contextId":"c","status":{"state":"unknown"}}}"#),
+    })
+    .await;
+    let agent = quick().build().unwrap().agent(&server.url).await.unwrap();
+    let sent = soon(agent.send_and_wait(text("hello"))).await.unwrap();
+    assert_eq!(sent.result().error.as_deref(), Some("the task failed"));
+    assert_eq!(server.lines().len(), 2);
 }

@@ -157,3 +157,101 @@ async fn a_server_that_does_not_speak_grpc_is_named() {
         assert!(error.to_string().contains(target), "{error}");
     }
 }
+
+#[tokio::test]
+async fn an_answer_of_brackets_is_refused_whole_and_as_an_event() {
+    let bomb = |open: &str, depth: usize| {
+        let metadata = format!("{}1", open.repeat(depth));
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"result":{{"kind":"task","id":"t","contextId":"c","status":{{"state":"working"}},"metadata":{metadata}"#
+        )
+    };
+    for open in ["[", r#"{"a":"#] {
+        let body = bomb(open, 200_000);
+        let streamed = format!("data: {body}\n\n");
+        let server = Scripted::start(move |_, asked| match asked {
+            asked if asked.line.starts_with("GET") => json(CARD),
+            asked if asked.body.contains("message/stream") => Script::Cut(events(&streamed)),
+            _ => json(&body),
+        })
+        .await;
+        let agent = quick().build().unwrap().agent(&server.url).await.unwrap();
+        let error = soon(agent.task(&TaskId::from("t"))).await.unwrap_err();
+        assert_eq!(error.kind(), CallErrorKind::InvalidAnswer, "{error}");
+        let mut stream = soon(agent.stream_text("go")).await.unwrap();
+        let error = soon(stream.next()).await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), CallErrorKind::InvalidAnswer, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_wide_answer_costs_no_more_than_its_bytes() {
+    // A million empty objects where a list of messages belongs.
+    let history = vec!["{}"; 1_000_000].join(",");
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"kind":"task","id":"t","contextId":"c","status":{{"state":"working"}},"history":[{history}]}}}}"#
+    );
+    let server =
+        Scripted::start(move |_, asked| if asked.line.starts_with("GET") { json(CARD) } else { json(&body) }).await;
+    let agent = quick().build().unwrap().agent(&server.url).await.unwrap();
+    let error = soon(agent.task(&TaskId::from("t"))).await.unwrap_err();
+    assert_eq!(error.kind(), CallErrorKind::InvalidAnswer);
+    assert!(error.to_string().len() < 2_000, "{}", error.to_string().len());
+}
+
+#[tokio::test]
+async fn endless_headers_and_endless_redirects_are_cut_off() {
+    let server = calls(|| Script::Endless(b"HTTP/1.1 200 X\r\n".to_vec(), b"x-more: of the same\r\n".to_vec())).await;
+    let error =
+        soon(quick().build().unwrap().agent(&server.url).await.unwrap().task(&TaskId::from("t"))).await.unwrap_err();
+    assert!(matches!(error.kind(), CallErrorKind::InvalidAnswer | CallErrorKind::Broken), "{error:?}");
+    let server = Scripted::start(|count, _| answer(302, &format!("location: /{count}"), "")).await;
+    let error = soon(quick().build().unwrap().discover(&server.url)).await.unwrap_err();
+    assert_eq!((error.kind(), error.http_status()), (CallErrorKind::NoCard, Some(302)), "{error}");
+    assert!(server.lines().len() <= 12, "{}", server.lines().len());
+}
+
+#[tokio::test]
+async fn an_answer_that_stalls_ends_with_the_time_of_its_call() {
+    for begun in
+        ["", "HTTP/1.1 200 X\r\ncontent-length: 100\r\n\r\n{", "HTTP/1.1 500 X\r\ncontent-length: 100\r\n\r\nx"]
+    {
+        let server = Scripted::start(move |_, asked| match asked.line.starts_with("GET") {
+            true => json(CARD),
+            false => Script::Stall(begun.as_bytes().to_vec()),
+        })
+        .await;
+        let client = quick().limits(limits(|limits| limits.call = Duration::from_millis(100))).build().unwrap();
+        let error = soon(client.agent(&server.url).await.unwrap().task(&TaskId::from("t"))).await.unwrap_err();
+        let kinds = [CallErrorKind::TimedOut, CallErrorKind::Refused];
+        assert!(kinds.contains(&error.kind()), "{begun:?} {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_of_grpc_that_is_announced_too_large_is_not_waited_for() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        // Our settings; the head of an answer on stream 1 (status 200, content-type application/grpc); then a message of 4 GiB.
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        let mut block = vec![0x88, 0x0f, 0x10, 16];
+        block.extend_from_slice(b"application/grpc");
+        let head = [&[0, 0, block.len() as u8, 1, 4, 0, 0, 0, 1][..], &block].concat();
+        let message = [0, 0, 5, 0, 0, 0, 0, 0, 1, 0, 255, 255, 255, 255];
+        let mut asked = [0; 1_024];
+        let _ = stream.read(&mut asked).await;
+        stream.write_all(&settings).await.unwrap();
+        let _ = stream.read(&mut asked).await;
+        stream.write_all(&[&head[..], &message].concat()).await.unwrap();
+        while stream.read(&mut asked).await.is_ok_and(|read| read > 0) {}
+    });
+    let interface = format!(r#"{{"url":"{target}","protocolBinding":"GRPC","protocolVersion":"1.0"}}"#);
+    let card = format!(r#"{{"name":"Bad","version":"1","supportedInterfaces":[{interface}]}}"#);
+    let agent = quick().build().unwrap().agent(&card).await.unwrap();
+    let error = soon(agent.task(&TaskId::from("t"))).await.unwrap_err();
+    assert_eq!(error.kind(), CallErrorKind::InvalidAnswer, "{error:?}");
+    assert!(error.to_string().contains("a message is larger than"), "{error}");
+}

@@ -1,12 +1,18 @@
 //! The client library over sockets: against our own server in every version, binding and dialect, behind a proxy that breaks
 //! connections, and against servers that answer what no client expects.
 
+mod blocking;
 mod calls;
 mod cards;
+mod flaky;
 mod hostile;
+mod interceptors;
 mod mounted;
+mod places;
 mod retries;
 mod streams;
+mod texts;
+mod webhooks;
 
 use std::time::Duration;
 

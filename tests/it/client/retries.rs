@@ -138,3 +138,43 @@ async fn against_our_own_server_no_repeat_opens_a_second_task() {
     }
     assert_eq!(soon(agent.tasks(Default::default())).await.unwrap().total_size, 20);
 }
+
+/// A card that says that repeats are recognised.
+fn card_with_the_extension() -> String {
+    let extension =
+        format!(r#""capabilities":{{"extensions":[{{"uri":"{}"}}]}},"url":"""#, switchboard::IDEMPOTENT_SENDS);
+    CARD.replace(r#""url":"""#, &extension)
+}
+
+#[tokio::test]
+async fn a_message_is_sent_again_to_an_agent_whose_card_says_that_it_recognises_repeats() {
+    let failures: [fn() -> Script; 3] =
+        [|| Script::Cut(Vec::new()), || answer(502, "", "<html>"), || answer(504, "", "")];
+    for failure in failures {
+        let server = Scripted::start(move |count, _| match count {
+            0 => json(&card_with_the_extension()),
+            1 | 2 => failure(),
+            _ => json(TASK),
+        })
+        .await;
+        soon(super::agent(&server.url).await.send_text("go")).await.unwrap();
+        let sent = &server.asked()[1..];
+        assert_eq!(sent.len(), 3);
+        let key = sent[0].header("idempotency-key").unwrap();
+        assert!(sent.iter().all(|asked| asked.header("idempotency-key") == Some(key) && asked.body == sent[0].body));
+    }
+    // When all attempts are used up, the outcome is still not known, also if the last one surely did not arrive.
+    let server = Scripted::start(|count, _| match count {
+        0 => json(&card_with_the_extension()),
+        1 => Script::Cut(Vec::new()),
+        _ => answer(503, "", ""),
+    })
+    .await;
+    let error = soon(super::agent(&server.url).await.send_text("go")).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (CallErrorKind::OutcomeUnknown, false), "{error}");
+    assert_eq!(server.lines().len(), 5);
+    // The cards of our own agents say so.
+    let (_served, url) = super::served(Server::builder().agent(echo())).await;
+    let card = super::agent(&url).await.card();
+    assert!(card.capabilities.extensions.iter().any(|own| own.uri == switchboard::IDEMPOTENT_SENDS && !own.required));
+}

@@ -138,6 +138,70 @@ async fn a_wait_is_not_over_at_a_snapshot_that_shows_the_question_before() {
     assert_eq!(answer.into_task().unwrap().state(), TaskState::Completed);
 }
 
+/// A reply to the question of the task.
+fn reply() -> switchboard::Message {
+    switchboard::Message { task_id: Some("t".into()), ..message() }
+}
+
+/// Events of a stream that breaks off: more was announced.
+fn broken(body: &str) -> Script {
+    let head = "content-type: text/event-stream\r\ncontent-length: 99999";
+    let whole = String::from_utf8(events(body)).unwrap().replace("content-type: text/event-stream", head);
+    Script::Cut(whole.into_bytes())
+}
+
+fn result(result: &str) -> Script {
+    json(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#))
+}
+
+#[tokio::test]
+async fn a_question_that_a_reply_may_answer_is_not_its_result_when_the_connection_breaks() {
+    // The task has not moved at the first look, and is then found ended or at work.
+    for (later, expected) in [
+        ("completed", vec!["card", "message/stream", "tasks/get", "tasks/get"]),
+        ("working", vec!["card", "message/stream", "tasks/get", "tasks/get", "tasks/resubscribe"]),
+    ] {
+        let server = Scripted::start(move |count, asked| match (method(asked), count) {
+            ("card", _) => json(CARD),
+            ("message/stream", _) => broken(&event(&task("input-required", "asked"))),
+            ("tasks/get", 2) => result(&task("input-required", "asked")),
+            ("tasks/get", _) => result(&task(later, "answered")),
+            _ => Script::Cut(events(&event(&task("completed", "answered")))),
+        })
+        .await;
+        let answer = soon(agent(&server.url).await.send_and_wait(reply())).await.unwrap();
+        assert_eq!((answer.text(), answer.into_task().unwrap().state()), ("answered".to_owned(), TaskState::Completed));
+        assert_eq!(methods(&server).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_stays_is_an_early_end_unless_the_agent_itself_ended_the_stream() {
+    for is_broken in [true, false] {
+        let server = Scripted::start(move |_, asked| match method(asked) {
+            "card" => json(CARD),
+            "message/stream" if is_broken => broken(&event(&task("input-required", "asked"))),
+            "message/stream" => Script::Cut(events(&event(&task("input-required", "asked")))),
+            _ => result(&task("input-required", "asked")),
+        })
+        .await;
+        let outcome = soon(agent(&server.url).await.send_and_wait(reply())).await;
+        let looks = methods(&server).await.iter().filter(|method| *method == "tasks/get").count();
+        match outcome {
+            // The wait goes on by asking, and finds the same question.
+            Ok(sent) => {
+                assert_eq!(sent.into_task().unwrap().state(), TaskState::InputRequired);
+                assert!(!is_broken && looks == 1, "{looks}");
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), CallErrorKind::StreamEndedEarly, "{error}");
+                assert_eq!(error.task_id().unwrap().as_str(), "t");
+                assert!(is_broken && looks > 1, "{looks}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_stream_that_ends_too_soon_is_never_taken_for_a_whole_one() {
     let server = Scripted::start(|_, asked| match method(asked) {

@@ -38,6 +38,12 @@ async fn the_members_of_all_versions_stand_side_by_side() {
           },
           "capabilities": {
             "extendedAgentCard": false,
+            "extensions": [
+              {
+                "description": "A message with an Idempotency-Key may be sent again",
+                "uri": "https://github.com/switchboard-a2a/switchboard/blob/main/docs/idempotent-sends.md"
+              }
+            ],
             "pushNotifications": true,
             "stateTransitionHistory": false,
             "streaming": true

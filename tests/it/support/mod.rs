@@ -4,6 +4,7 @@
 pub(crate) mod bodies;
 pub(crate) mod callers;
 pub(crate) mod edge;
+pub(crate) mod flaky_proxy;
 pub(crate) mod gated_store;
 pub(crate) mod grpc;
 pub(crate) mod hooks;

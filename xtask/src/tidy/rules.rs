@@ -164,6 +164,8 @@ pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/switchboard-engine/src/supervisor.rs", "the one place that starts tasks"),
     ("crates/switchboard-engine/src/system.rs", "the real clock and the real dice, behind their ports"),
     ("crates/switchboard/src/random.rs", "ids of messages and the chance in pauses, in builds without an engine"),
+    ("crates/switchboard/src/client/blocking.rs", "the thread that makes the calls of blocking clients, and joins"),
+    ("crates/switchboard/src/client/webhook_receiver.rs", "the time that signatures are compared with"),
     ("crates/switchboard-stores/src/sqlite/answers.rs", "one task per batch that wakes its waiters"),
     ("crates/switchboard-stores/src/sqlite/writer.rs", "the one thread that writes the file"),
     ("crates/switchboard-stores/src/sqlite/readers.rs", "the threads that read the file"),

@@ -63,6 +63,8 @@ pub struct Spelling {
     lists_no_artifacts: bool,
     /// Whether a refusal has a list of details. Otherwise it has one flat object.
     error_details: bool,
+    /// The name of a ninth state, of a task whose state its agent cannot determine. It is final (0.2, 6.3), and read as failed.
+    undetermined: Option<&'static str>,
 }
 
 /// How a part says what it holds.
@@ -129,6 +131,7 @@ pub static V1_0: Spelling = Spelling {
     chunks: Flag::WhenTrue,
     lists_no_artifacts: true,
     error_details: true,
+    undetermined: None,
 };
 
 /// A2A 0.3 as its JSON schema has it: JSON-RPC, webhooks. A2A 0.2 is the same.
@@ -145,6 +148,7 @@ pub static V0_3: Spelling = Spelling {
     chunks: Flag::Always,
     lists_no_artifacts: true,
     error_details: false,
+    undetermined: Some("unknown"),
 };
 
 /// A2A 0.3 as protobuf's JSON mapping of its messages: HTTP under `/v1`.
@@ -171,6 +175,7 @@ pub static V0_3_REST: Spelling = Spelling {
     chunks: Flag::WhenTrue,
     lists_no_artifacts: false,
     error_details: false,
+    undetermined: Some(Spelling::UNSPECIFIED),
 };
 
 impl Spelling {

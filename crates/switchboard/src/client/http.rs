@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use http::uri::{Authority, Scheme};
 use http::{Method, Request, Response, Uri};
 
+use super::interceptor::{Interceptors, Received, Watch};
 use crate::call_error::CallError;
 use crate::outbound::{self, AddressPolicy, Body, BuildError, RequestLimits, Trust, redirect_target, retarget};
 
@@ -22,6 +23,7 @@ pub(super) struct Http {
     named: outbound::Client,
     /// For everything else.
     foreign: outbound::Client,
+    pub(super) interceptors: Interceptors,
 }
 
 /// Which addresses the user has named.
@@ -63,9 +65,14 @@ impl Named {
 }
 
 impl Http {
-    pub(super) fn new(policy: AddressPolicy, trust: Trust) -> Result<Self, BuildError> {
+    pub(super) fn new(policy: AddressPolicy, trust: Trust, interceptors: Interceptors) -> Result<Self, BuildError> {
         let client = |policy| outbound::Client::builder().policy(policy).trust(trust.clone()).build();
-        Ok(Self { named: client(AddressPolicy::any())?, foreign: client(policy)? })
+        Ok(Self { named: client(AddressPolicy::any())?, foreign: client(policy)?, interceptors })
+    }
+
+    /// The same, under the policy for foreign addresses everywhere.
+    pub(super) fn strict(&self) -> Self {
+        Self { named: self.foreign.clone(), ..self.clone() }
     }
 
     pub(super) fn client_for(&self, uri: &Uri, named: &Named) -> &outbound::Client {
@@ -80,17 +87,22 @@ impl Http {
         limits: &RequestLimits,
         named: &Named,
         may_repeat: bool,
-    ) -> Result<Response<Body>, CallError> {
+    ) -> Result<Response<AnswerBody>, CallError> {
         let mut redirects = REDIRECTS_MAX;
         loop {
             let uri = request.uri().clone();
             let next = request.clone();
+            let mut watch = self.interceptors.begin(&mut request);
             let client = self.client_for(&uri, named);
             let answer = match may_repeat {
                 true => client.send_repeatable(request, limits).await,
                 false => client.send(request, limits).await,
             };
-            let mut answer = answer.map_err(|error| CallError::of_outbound(&error))?;
+            let answer = answer.map_err(|error| failed(&error, &mut watch))?;
+            if let Some(watch) = &mut watch {
+                watch.show(Received::Head { status: answer.status().as_u16(), headers: answer.headers() });
+            }
+            let mut answer = answer.map(|body| AnswerBody { body, watch });
             let target = redirect_target(&uri, answer.status(), answer.headers());
             let Some(to) = target.map_err(|error| CallError::of_outbound(&error))? else { return Ok(answer) };
             let is_same = matches!(answer.status().as_u16(), 307 | 308) && Origin::of(&to) == Origin::of(&uri);
@@ -105,21 +117,79 @@ impl Http {
     }
 }
 
+/// A failure on the way, which interceptors are shown.
+fn failed(error: &outbound::Error, watch: &mut Option<Watch>) -> CallError {
+    let error = CallError::of_outbound(error);
+    if let Some(watch) = watch {
+        watch.show(Received::Failed(&error));
+    }
+    error
+}
+
+/// The body of an answer, which interceptors see.
+pub(super) struct AnswerBody {
+    body: Body,
+    pub(super) watch: Option<Watch>,
+}
+
+impl AnswerBody {
+    /// The next piece; none at the end. Cancelling loses nothing.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, CallError> {
+        match self.body.chunk().await {
+            Ok(chunk) => Ok(chunk),
+            Err(error) => Err(failed(&error, &mut self.watch)),
+        }
+    }
+
+    /// Reads a short rest that is not wanted, so that the connection can be used again.
+    pub(super) async fn discard(&mut self) {
+        self.body.discard().await;
+        self.show(Received::End { trailers: None });
+    }
+
+    pub(super) fn show(&mut self, received: Received<'_>) {
+        if let Some(watch) = &mut self.watch {
+            watch.show(received);
+        }
+    }
+}
+
 /// Reads a whole body. Its limit is that of its request.
-pub(super) async fn read(body: Body) -> Result<Bytes, CallError> {
-    body.bytes().await.map_err(|error| CallError::of_outbound(&error))
+pub(super) async fn read(body: AnswerBody) -> Result<Bytes, CallError> {
+    let AnswerBody { body, mut watch } = body;
+    let read = body.bytes().await.map_err(|error| failed(&error, &mut watch))?;
+    if let Some(watch) = &mut watch {
+        watch.show(Received::Body(&read));
+    }
+    Ok(read)
+}
+
+/// Reads a whole body whose request does not bound it, and of which the beginning was read already.
+pub(super) async fn read_at_most(begun: Bytes, mut body: AnswerBody, bytes_max: u64) -> Result<Bytes, CallError> {
+    let mut whole = BytesMut::from(begun);
+    while let Some(chunk) = body.chunk().await? {
+        if (whole.len() + chunk.len()) as u64 > bytes_max {
+            let error = CallError::invalid_answer(format!("the answer is larger than {bytes_max} bytes"));
+            body.show(Received::Failed(&error));
+            return Err(error);
+        }
+        whole.extend_from_slice(&chunk);
+    }
+    body.show(Received::Body(&whole));
+    Ok(whole.freeze())
 }
 
 /// Reads the body of a refusal as far as it is of use. One that is larger, or breaks off, is cut.
-pub(super) async fn read_refusal(mut body: Body) -> Bytes {
+pub(super) async fn read_refusal(mut body: AnswerBody) -> Bytes {
     let mut read = BytesMut::new();
-    while let Ok(Some(chunk)) = body.chunk().await {
+    while let Ok(Some(chunk)) = body.body.chunk().await {
         let room = ERROR_BYTES_MAX - read.len();
         read.extend_from_slice(&chunk[..chunk.len().min(room)]);
         if read.len() == ERROR_BYTES_MAX {
             break;
         }
     }
+    body.show(Received::Body(&read));
     read.freeze()
 }
 

@@ -30,42 +30,58 @@ assert_eq!(answer.text(), "hello");
 )]
 
 mod bindings;
+pub mod blocking;
+mod call_text;
 mod card_cache;
 mod credentials;
 mod discovery;
 mod http;
+mod interceptor;
+mod invoke;
 mod limits;
 mod negotiation;
 mod remote;
 mod retry;
 mod sse;
 mod stream;
+mod task_result;
+#[cfg(feature = "webhook-receiver")]
+mod webhook_receiver;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use switchboard_core::dialect::Dialect;
 
 pub use crate::agent_client::Spoken;
 use crate::agent_client::{AgentClient, CallOptions};
-use crate::call_error::CallError;
+use crate::call_error::{CallError, CallErrorKind};
 use crate::outbound::{AddressPolicy, BuildError, Trust};
 use crate::protocol_binding::ProtocolBinding;
+pub use call_text::CallTextOptions;
 use card_cache::CardCache;
 pub use credentials::Credentials;
 pub use discovery::DiscoveredCard;
 use discovery::Reference;
 use http::Http;
+use interceptor::Interceptors;
+pub use interceptor::{Interceptor, Observed, OutgoingRequest, Received};
+pub use invoke::{Invocation, InvokeOptions};
 pub use limits::ClientLimits;
-use negotiation::{Preferences, targets};
+use negotiation::{Form, Preferences, targets};
 use remote::RemoteAgent;
 pub use retry::RetryPolicy;
+pub use task_result::TaskResult;
+#[cfg(feature = "webhook-receiver")]
+pub use webhook_receiver::{WebhookReceiver, WebhookReceiverBuilder, WebhookReceiverError, WebhookUpdate};
 
 /// What a call to a remote agent has beside what calls to every agent have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RemoteOptions {
     /// In place of the client's.
     pub(crate) credentials: Option<Credentials>,
+    /// In place of the client's.
+    pub(crate) attempts_max: Option<u32>,
 }
 
 /// Finds agents and calls them. Clones share connections and the cards that were found. The API is in beta: it may change in a
@@ -83,6 +99,23 @@ struct Shared {
     preferences: Preferences,
     retry: RetryPolicy,
     limits: ClientLimits,
+    /// The same under the stricter rule about addresses, once it was asked for.
+    strict: OnceLock<Arc<Shared>>,
+}
+
+impl Shared {
+    /// The same, for which no address is allowed because the user named it. Cards are its own.
+    fn strict(&self) -> Self {
+        Self {
+            http: self.http.strict(),
+            cards: CardCache::new(self.limits.cards_max),
+            credentials: self.credentials.clone(),
+            preferences: self.preferences.clone(),
+            retry: self.retry.clone(),
+            limits: self.limits.clone(),
+            strict: OnceLock::new(),
+        }
+    }
 }
 
 impl fmt::Debug for Client {
@@ -95,8 +128,9 @@ impl fmt::Debug for Client {
 }
 
 /// What a [`Client`] is built from.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ClientBuilder {
+    interceptors: Vec<Arc<dyn Interceptor>>,
     credentials: Credentials,
     preferences: Preferences,
     retry: RetryPolicy,
@@ -105,7 +139,29 @@ pub struct ClientBuilder {
     trust: Trust,
 }
 
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { interceptors, credentials, preferences, retry, limits, policy, trust } = self;
+        f.debug_struct("ClientBuilder")
+            .field("interceptors", &interceptors.len())
+            .field("credentials", credentials)
+            .field("preferences", preferences)
+            .field("retry", retry)
+            .field("limits", limits)
+            .field("policy", policy)
+            .field("trust", trust)
+            .finish()
+    }
+}
+
 impl ClientBuilder {
+    /// Adds code that sees every exchange and may add headers. Several are called in the order in which they were added.
+    #[must_use]
+    pub fn interceptor(mut self, interceptor: Arc<dyn Interceptor>) -> Self {
+        self.interceptors.push(interceptor);
+        self
+    }
+
     /// What proves to agents who calls, unless a call has its own.
     #[must_use]
     pub fn credentials(self, credentials: Credentials) -> Self {
@@ -156,10 +212,11 @@ impl ClientBuilder {
     /// # Errors
     /// When a file of certificates cannot be read or used.
     pub fn build(self) -> Result<Client, BuildError> {
-        let Self { credentials, preferences, retry, limits, policy, trust } = self;
-        let http = Http::new(policy, trust)?;
+        let Self { interceptors, credentials, preferences, retry, limits, policy, trust } = self;
+        let http = Http::new(policy, trust, Interceptors::new(interceptors))?;
         let cards = CardCache::new(limits.cards_max);
-        Ok(Client { shared: Arc::new(Shared { http, cards, credentials, preferences, retry, limits }) })
+        let strict = OnceLock::new();
+        Ok(Client { shared: Arc::new(Shared { http, cards, credentials, preferences, retry, limits, strict }) })
     }
 }
 
@@ -189,11 +246,42 @@ impl Client {
     }
 
     async fn agent_as(&self, reference: &str, dialect: Option<Dialect>) -> Result<AgentClient, CallError> {
-        let reference = Reference::parse(reference)?;
-        let found = self.shared.discover(&reference).await?;
-        let targets = targets(&found, &reference, dialect, &self.shared.preferences)?;
+        self.open(&Reference::parse(reference)?, dialect).await.map(|(agent, _)| agent)
+    }
+
+    /// An agent, and the form of the place where it is called first.
+    async fn open(&self, reference: &Reference, dialect: Option<Dialect>) -> Result<(AgentClient, Form), CallError> {
+        let found = self.shared.discover(reference).await?;
+        let targets = targets(&found, reference, dialect, &self.shared.preferences)?;
+        let form = targets.first().map(|target| target.form);
+        let form = form.ok_or_else(|| CallError::invalid_answer("the agent has no address"))?;
         let agent = RemoteAgent::new(self.shared.clone(), &found, targets, reference.named());
-        Ok(AgentClient::of(Arc::new(agent), CallOptions::default()))
+        Ok((AgentClient::of(Arc::new(agent), CallOptions::default()), form))
+    }
+
+    /// The same; where there is no card, with one that is made from the address of the agent.
+    async fn agent_or(&self, reference: &str, card: fn(&str) -> String) -> Result<(AgentClient, Form), CallError> {
+        let reference = Reference::parse(reference)?;
+        // Boxed, so that the futures of the calls above stay small.
+        match (Box::pin(self.open(&reference, None)).await, &reference) {
+            (Err(error), Reference::Base(base)) if error.kind() == CallErrorKind::NoCard => {
+                let made = Reference::Inline(card(base));
+                Box::pin(self.open(&made, None)).await.map_err(|_| error)
+            }
+            (opened, _) => opened,
+        }
+    }
+
+    /// The same client under a stricter rule: the addresses that the user names must be ones that the policy allows
+    /// ([`ClientBuilder::policy`]), as those that cards and redirects lead to. For programs that call what others name. It has
+    /// cards of its own.
+    #[must_use]
+    pub fn strict_addresses(&self) -> Self {
+        let strict = self.shared.strict.get_or_init(|| {
+            let strict = self.shared.strict();
+            Arc::new(strict)
+        });
+        Self { shared: strict.clone() }
     }
 
     /// The card of an agent, which is named as for [`Client::agent`]. It is kept for as long as HTTP allows, and for five minutes

@@ -1,7 +1,6 @@
 //! A remote agent: makes calls at the place that its card names, goes on to the next place where the agent is not there, and makes a
 //! call again where that is safe.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,11 +14,15 @@ use super::credentials::{Credentials, Proof};
 use super::discovery::DiscoveredCard;
 use super::http::Named;
 use super::negotiation::Target;
-use super::retry::Verdict;
+use super::retry::{Verdict, leaves_open};
 use super::stream::follow;
 use crate::agent_client::{Answer, CallAgent, CallOptions, Spoken};
-use crate::call_error::CallError;
+use crate::call_error::{CallError, CallErrorKind};
+use crate::idempotent_sends::IDEMPOTENT_SENDS;
 use crate::random;
+
+/// How long an agent is called at another place than the one its card prefers before that one is tried again.
+const PREFERRED_AGAIN: Duration = Duration::from_secs(300);
 
 /// An agent elsewhere.
 pub(super) struct RemoteAgent(Arc<Remote>);
@@ -31,15 +34,25 @@ pub(super) struct Remote {
     /// Once it was asked for.
     extended: Mutex<Option<Arc<AgentCard>>>,
     targets: Vec<Target>,
-    /// The place that answered last.
-    current: AtomicUsize,
+    place: Mutex<Place>,
+    /// Whether a message that is sent again is not taken for a new one.
+    pub(super) recognises_repeats: bool,
     named: Named,
+}
+
+/// The place that answered last.
+#[derive(Clone, Copy)]
+struct Place {
+    at: usize,
+    since: Instant,
 }
 
 impl RemoteAgent {
     pub(super) fn new(shared: Arc<Shared>, found: &DiscoveredCard, targets: Vec<Target>, named: Named) -> Self {
-        let (card, extended, current) = (found.card().clone(), Mutex::default(), AtomicUsize::new(0));
-        Self(Arc::new(Remote { shared, card, extended, targets, current, named }))
+        let (card, extended) = (found.card().clone(), Mutex::default());
+        let place = Mutex::new(Place { at: 0, since: Instant::now() });
+        let recognises_repeats = card.capabilities.extensions.iter().any(|own| own.uri == IDEMPOTENT_SENDS);
+        Self(Arc::new(Remote { shared, card, extended, targets, place, recognises_repeats, named }))
     }
 }
 
@@ -69,7 +82,7 @@ impl CallAgent for RemoteAgent {
     }
 
     fn spoken(&self) -> Option<Spoken> {
-        let target = self.0.targets.get(self.0.current.load(Ordering::Relaxed))?;
+        let target = self.0.targets.get(self.0.place.lock().unwrap_or_else(PoisonError::into_inner).at)?;
         Some(Spoken { url: target.uri.to_string(), binding: target.form.binding(), version: target.form.version() })
     }
 }
@@ -90,7 +103,8 @@ impl Remote {
         }
         let proof = self.proof(options.remote.credentials.as_ref())?;
         let limit = options.deadline.unwrap_or_else(|| self.usual_limit(&request));
-        match self.answered(&request, &caller, &proof, limit).await? {
+        let attempts_max = options.remote.attempts_max.unwrap_or(self.shared.retry.attempts_max);
+        match self.answered_within(&request, &caller, &proof, limit, attempts_max).await? {
             Answered::Reply(Reply::Card(card)) => {
                 *self.extended.lock().unwrap_or_else(PoisonError::into_inner) = Some(card.clone());
                 Ok(Answer::Reply(Reply::Card(card)))
@@ -126,29 +140,43 @@ impl Remote {
         proof: &Proof,
         limit: Duration,
     ) -> Result<Answered, CallError> {
+        self.answered_within(request, caller, proof, limit, self.shared.retry.attempts_max).await
+    }
+
+    async fn answered_within(
+        &self,
+        request: &Request,
+        caller: &Caller,
+        proof: &Proof,
+        limit: Duration,
+        attempts_max: u32,
+    ) -> Result<Answered, CallError> {
         let until = Instant::now() + limit;
         let policy = &self.shared.retry;
-        let mut attempt = 0;
+        // Whether an attempt may have arrived; a later one may fail before it arrives.
+        let (mut attempt, mut is_open) = (0, false);
+        let given_up = |error: CallError, is_open: bool| if is_open { error.outcome_unknown() } else { error };
         loop {
             attempt += 1;
             let error = match self.attempt(request, caller, proof, until, limit).await {
                 Ok(answered) => return Ok(answered),
                 Err(error) => error,
             };
-            let error = match policy.judge(request, error) {
+            is_open |= leaves_open(request, &error);
+            let error = match policy.judge(request, error, self.recognises_repeats) {
                 Verdict::Fail(error) => return Err(error),
-                Verdict::Again(error) if attempt >= policy.attempts_max => return Err(error),
+                Verdict::Again(error) if attempt >= attempts_max => return Err(given_up(error, is_open)),
                 Verdict::Again(error) => error,
             };
             let pause = policy.pause(attempt, error.retry_after(), random::number());
             if Instant::now() + pause >= until {
-                return Err(error);
+                return Err(given_up(error, is_open));
             }
             sleep(pause).await;
         }
     }
 
-    /// Makes a call once, at the first place where the agent is.
+    /// Makes a call once, at the first place where the agent is: where it was last, then the others in order.
     async fn attempt(
         &self,
         request: &Request,
@@ -157,25 +185,42 @@ impl Remote {
         until: Instant,
         limit: Duration,
     ) -> Result<Answered, CallError> {
-        let mut first = None;
-        for (at, target) in self.targets.iter().enumerate().skip(self.current.load(Ordering::Relaxed)) {
-            let (shared, named) = (&*self.shared, &self.named);
+        let mut refused = None;
+        let first = self.first_place();
+        for at in (first..self.targets.len()).chain(0..first) {
+            let (shared, named, target) = (&*self.shared, &self.named, &self.targets[at]);
             let exchange = Exchange { shared, named, target, request, caller, proof, until, limit };
             match exchange.make().await {
                 Ok(answered) => {
-                    self.current.store(at, Ordering::Relaxed);
+                    self.answered_at(at, first);
                     return Ok(answered);
                 }
                 Err(Failure::Failed(error)) => {
                     // A refusal came from the agent: it is there.
                     if error.protocol_error().is_some() && error.wire_text().is_some() {
-                        self.current.store(at, Ordering::Relaxed);
+                        self.answered_at(at, first);
+                    } else if matches!(error.kind(), CallErrorKind::Broken | CallErrorKind::TimedOut) {
+                        // The next call begins with the preferred place.
+                        self.answered_at(0, first);
                     }
                     return Err(error);
                 }
-                Err(Failure::NotHere(error)) => drop(first.get_or_insert(error)),
+                Err(Failure::NotHere(error)) => drop(refused.get_or_insert(error)),
             }
         }
-        Err(first.unwrap_or_else(|| CallError::invalid_answer("the agent has no address")))
+        Err(refused.unwrap_or_else(|| CallError::invalid_answer("the agent has no address")))
+    }
+
+    /// Where a call begins: at the place that answered last, or from time to time at the preferred one.
+    fn first_place(&self) -> usize {
+        let place = *self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        if place.at > 0 && place.since.elapsed() >= PREFERRED_AGAIN { 0 } else { place.at }
+    }
+
+    /// Remembers the place that answered a call which began at `first`.
+    fn answered_at(&self, at: usize, first: usize) {
+        if at != first || at == 0 {
+            *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Place { at, since: Instant::now() };
+        }
     }
 }

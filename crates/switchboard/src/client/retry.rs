@@ -11,8 +11,9 @@ use crate::call_error::{CallError, CallErrorKind};
 /// random half is left out so that clients that failed together do not come back together. A pause that the agent asks for
 /// (`Retry-After`) is kept, within the deadline of the call.
 ///
-/// Only a call that may be repeated is attempted again. A message that may have arrived is sent again only with
-/// [`repeat_sends`](Self::repeat_sends).
+/// Only a call that may be repeated is attempted again. A message that may have arrived is sent again only to an agent whose card says
+/// that it recognises the repeat (the extension [`IDEMPOTENT_SENDS`](crate::IDEMPOTENT_SENDS), which agents of Switchboard have), or
+/// to any agent with [`repeat_sends`](Self::repeat_sends).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryPolicy {
@@ -22,8 +23,8 @@ pub struct RetryPolicy {
     pub pause_first: Duration,
     /// The longest pause.
     pub pause_max: Duration,
-    /// Whether a message that may have arrived is sent again, with the same message id and the same `Idempotency-Key`. For agents
-    /// that recognise the repeat, as those of Switchboard do; others would do the work twice.
+    /// Whether a message that may have arrived is sent again to every agent, with the same message id and the same `Idempotency-Key`.
+    /// For agents that recognise the repeat and do not say so on their card; others would do the work twice.
     pub repeat_sends: bool,
 }
 
@@ -64,14 +65,22 @@ impl RetryPolicy {
         jittered.max(asked.unwrap_or_default())
     }
 
-    /// What to do about a failed call: whether it may be made again, or the error to report.
-    pub(super) fn judge(&self, request: &Request, error: CallError) -> Verdict {
-        let is_send = matches!(request, Request::SendMessage(_) | Request::SendStreamingMessage(_));
-        if is_send && !self.repeat_sends && may_have_begun(&error) {
-            return Verdict::Fail(error.outcome_unknown());
+    /// What to do about a failed call: whether it may be made again, or the error to report. `recognises_repeats` says whether the
+    /// agent takes a message that is sent again for the one it was.
+    pub(super) fn judge(&self, request: &Request, error: CallError, recognises_repeats: bool) -> Verdict {
+        if leaves_open(request, &error) {
+            return match self.repeat_sends || recognises_repeats {
+                true => Verdict::Again(error),
+                false => Verdict::Fail(error.outcome_unknown()),
+            };
         }
         if error.is_retryable() { Verdict::Again(error) } else { Verdict::Fail(error) }
     }
+}
+
+/// Whether this failure leaves open if the agent is at work on a message.
+pub(super) fn leaves_open(request: &Request, error: &CallError) -> bool {
+    matches!(request, Request::SendMessage(_) | Request::SendStreamingMessage(_)) && may_have_begun(error)
 }
 
 /// What becomes of a failed call.
@@ -98,7 +107,8 @@ fn may_have_begun(error: &CallError) -> bool {
         | CallErrorKind::Unreachable
         | CallErrorKind::OutcomeUnknown
         | CallErrorKind::InvalidAnswer
-        | CallErrorKind::StreamEndedEarly => false,
+        | CallErrorKind::StreamEndedEarly
+        | CallErrorKind::NotCompleted => false,
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) fn follow(
     answered: Answered,
 ) -> Result<FrameStream, CallError> {
     let last_id = caller.last_event_id.clone();
+    let is_reply = matches!(&request, Request::SendStreamingMessage(send) if send.message.task_id.is_some());
     let mut follower = Follower {
         remote,
         request,
@@ -41,6 +42,8 @@ pub(super) fn follow(
         seen: Seen::default(),
         last_id,
         is_resumed: false,
+        may_be_stale: is_reply,
+        is_ended: false,
         attempts: 0,
         resumes: 0,
         is_over: false,
@@ -96,6 +99,11 @@ struct Follower {
     last_id: Option<String>,
     /// Whether the stream was lost before: then updates that were seen may come again.
     is_resumed: bool,
+    /// Whether all that came so far may be from before the message: the stream of a reply may begin with a snapshot that still
+    /// shows the question.
+    may_be_stale: bool,
+    /// Whether the agent itself ended the newest stream.
+    is_ended: bool,
     /// How often it was tried to go on since something came last: there is a limit.
     attempts: u32,
     /// How often it went on since something new came: pauses grow with it, because an agent may end each stream at once.
@@ -121,17 +129,24 @@ impl Follower {
                         self.received.push_back(received);
                         continue;
                     }
-                    Ok(None) => CallError::new(CallErrorKind::Broken, "the agent ended the stream"),
+                    Ok(None) => {
+                        self.is_ended = true;
+                        CallError::new(CallErrorKind::Broken, "the agent ended the stream")
+                    }
                     Err(error) => error,
                 },
                 None => CallError::new(CallErrorKind::Broken, "the agent answered without a stream"),
             };
             self.reader = None;
-            if self.seen.is_settled() {
+            if self.seen.is_settled() && !self.may_be_stale {
                 self.is_over = true;
                 return None;
             }
-            if let Err(error) = self.resume(lost).await {
+            let going_on = match self.seen.is_settled() {
+                true => self.confirm(lost).await,
+                false => self.resume(lost).await,
+            };
+            if let Err(error) = going_on {
                 self.is_over = true;
                 return Some(Err(error.about_task(self.task_id().as_ref())));
             }
@@ -152,6 +167,7 @@ impl Follower {
             && matches!((&update, self.seen.task()), (Update::Task(view), Some(task)) if is_same(&view.task, task));
         let truncated = self.is_resumed && is_snapshot && self.last_id.is_some();
         self.seen.take(&update);
+        self.may_be_stale &= is_snapshot && !self.is_resumed;
         self.last_id = id.or(self.last_id.take());
         self.attempts = 0;
         if !is_known {
@@ -181,17 +197,17 @@ impl Follower {
         }
         let policy = &self.remote.shared.retry;
         (self.attempts, self.resumes) = (self.attempts + 1, self.resumes.saturating_add(1));
-        if self.attempts > policy.attempts_max {
-            return Err(lost.ended_early());
-        }
         let known = self.seen.task().map(|task| task.id.clone());
         let known = known.or(match &self.request {
             Request::SubscribeToTask { id } => Some(id.clone()),
             _ => None,
         });
+        if self.attempts > policy.attempts_max {
+            return Err(if known.is_some() { lost.ended_early() } else { lost.outcome_unknown() });
+        }
         let Some(id) = known else {
             // Nothing has come yet, so the message itself would have to be sent again.
-            let lost = match policy.judge(&self.request, lost.having_arrived()) {
+            let lost = match policy.judge(&self.request, lost.having_arrived(), self.remote.recognises_repeats) {
                 Verdict::Again(lost) => lost,
                 Verdict::Fail(error) => return Err(error),
             };
@@ -223,6 +239,32 @@ impl Follower {
         }
     }
 
+    /// Asks whether a question that the first snapshot of a reply showed is the one that the message answers, or a new one. If the agent
+    /// itself ended the stream there, it is what became of the message; if the connection broke, it is not, until it changes.
+    async fn confirm(&mut self, lost: CallError) -> Result<(), CallError> {
+        let Some(id) = self.task_id() else { return Err(lost.ended_early()) };
+        (self.attempts, self.resumes) = (self.attempts + 1, self.resumes.saturating_add(1));
+        if self.attempts > self.remote.shared.retry.attempts_max {
+            return Err(lost.ended_early());
+        }
+        if self.resumes > 1 {
+            sleep(self.pause_after(&lost)).await;
+        }
+        let status = self.seen.task().map(|task| task.status.clone());
+        self.look(&id, lost).await?;
+        let is_same = match self.received.back().map(|received| &received.update) {
+            Some(Update::Task(view)) => status.as_ref() == Some(&view.task.status),
+            _ => true,
+        };
+        if is_same && !self.is_ended {
+            self.received.clear();
+            self.is_over = false;
+        } else {
+            self.is_resumed = true;
+        }
+        Ok(())
+    }
+
     /// Asks for the task itself.
     async fn look(&mut self, id: &TaskId, refused: CallError) -> Result<(), CallError> {
         let get = Request::GetTask { id: id.clone(), history_length: None };
@@ -249,7 +291,7 @@ impl Follower {
     fn take(&mut self, answered: Answered) -> Result<(), CallError> {
         let update = match answered {
             Answered::Events(reader) => {
-                self.reader = Some(reader);
+                (self.reader, self.is_ended) = (Some(reader), false);
                 return Ok(());
             }
             Answered::Reply(Reply::SentTask(view) | Reply::Task(view)) => Update::Task(view),
@@ -258,6 +300,8 @@ impl Follower {
                 return Err(CallError::invalid_answer("an answer of another kind than was asked for"));
             }
         };
+        // It is the answer to the call, so it is not from before the message.
+        self.may_be_stale = false;
         self.received.push_back(ReceivedUpdate { id: None, update });
         Ok(())
     }

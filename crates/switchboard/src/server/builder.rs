@@ -23,7 +23,7 @@ use super::limits::ServerLimits;
 use super::transport::tls::Tls;
 use crate::agent::AgentBuilder;
 use crate::protocol_binding::ProtocolBinding;
-use crate::webhooks::SigningSecrets;
+use crate::signing_secrets::SigningSecrets;
 
 /// What a server serves under one name.
 pub(crate) enum ServedItem {

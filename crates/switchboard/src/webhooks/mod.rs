@@ -12,8 +12,7 @@ use switchboard_core::call::BoxFuture;
 use switchboard_engine::ports::{Clock, Webhook, WebhookAnswer, WebhookCall, WebhookError};
 
 use crate::outbound::{Client, Error, ErrorKind, RequestLimits, check_url, retry_after_ms};
-
-pub use signature::{SigningSecrets, SigningSecretsError};
+use crate::signing_secrets::SigningSecrets;
 
 /// Sends webhooks under the policy of its client.
 pub(crate) struct WebhookSender {

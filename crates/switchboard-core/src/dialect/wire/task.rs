@@ -226,6 +226,7 @@ impl<'a> Status<'a> {
         });
         let state = match status.state.as_ref().map(|sent| (sent, spelling.read_state(sent))) {
             Some((_, Some(Some(state)))) => state,
+            Some((NameOrNumber::Name(name), _)) if spelling.undetermined == Some(&**name) => TaskState::Failed,
             Some((sent, None | Some(None))) => {
                 check.violation(format_args!("{at}.state"), format!("{sent} is not a task state"));
                 TaskState::Submitted

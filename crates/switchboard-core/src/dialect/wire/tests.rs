@@ -296,6 +296,24 @@ proptest! {
     }
 }
 
+#[test]
+fn a_state_that_an_agent_of_0_3_cannot_determine_is_final() {
+    let get = Request::GetTask { id: TaskId::from("t"), history_length: None };
+    let read = |dialect: Dialect, state: &str| {
+        let task = format!(r#"{{"kind":"task","id":"t","contextId":"c","status":{{"state":"{state}"}}}}"#);
+        match dialect.read_reply(&get, task.as_bytes(), &DecodeLimits::default()) {
+            Ok(Reply::Task(view)) => Some(view.task.state()),
+            Ok(_) => panic!("another reply"),
+            Err(_) => None,
+        }
+    };
+    assert_eq!(read(Dialect::V0_3, "unknown"), Some(TaskState::Failed));
+    assert_eq!(read(Dialect::V0_3Rest, "TASK_STATE_UNSPECIFIED"), Some(TaskState::Failed));
+    // 1.0 has no such state, and a name that is none is an error in every version.
+    assert_eq!(read(Dialect::V1_0, "TASK_STATE_UNSPECIFIED"), None);
+    assert_eq!([Dialect::V0_3, Dialect::V0_3Rest].map(|dialect| read(dialect, "lost")), [None, None]);
+}
+
 fn over_http(
     dialect: Dialect,
     request: &Request,

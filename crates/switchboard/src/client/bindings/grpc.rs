@@ -14,10 +14,12 @@ use switchboard_core::error::ProtocolError;
 use tokio::time::Instant;
 
 use super::{
-    Answered, EventReader, Exchange, Failure, ReceivedUpdate, WIRE_TEXT_BYTES_MAX, not_a2a, refused, unsendable,
+    Answered, EventReader, Exchange, Failure, ReceivedUpdate, WIRE_TEXT_BYTES_MAX, nested_base64, not_a2a, refused,
+    unsendable,
 };
 use crate::call_error::CallError;
-use crate::outbound::{Http2Body, RequestLimits};
+use crate::client::interceptor::{Received, Watch};
+use crate::outbound::{self, Http2Body, RequestLimits};
 
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
@@ -55,14 +57,19 @@ pub(super) async fn call(exchange: &Exchange<'_>, package: Package) -> Result<An
     let mut limits = RequestLimits::stream();
     limits.head = Some(exchange.until.saturating_duration_since(Instant::now()));
     limits.idle = exchange.is_streamed().then_some(exchange.shared.limits.stream_idle);
-    let client = exchange.shared.http.client_for(request.uri(), exchange.named);
-    let (head, body) = client.send_http2(request, &limits).await.map_err(|error| CallError::of_outbound(&error))?;
+    let http = &exchange.shared.http;
+    let mut watch = http.interceptors.begin(&mut request);
+    let client = http.client_for(request.uri(), exchange.named);
+    let (head, body) = client.send_http2(request, &limits).await.map_err(|error| failed(&error, &mut watch))?;
+    show(&mut watch, Received::Head { status: head.status.as_u16(), headers: &head.headers });
     if let Some(error) = refusal(&head.headers) {
+        show(&mut watch, Received::End { trailers: None });
         return Err(error);
     }
     let media_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !media_type.starts_with("application/grpc") {
         let status = head.status.as_u16();
+        show(&mut watch, Received::End { trailers: None });
         return Err(match head.status.is_success() {
             true => Failure::Failed(not_a2a(media_type, "it is not gRPC")),
             false if matches!(status, 404 | 405 | 415) => Failure::NotHere(refused(None, Some(status))),
@@ -73,6 +80,7 @@ pub(super) async fn call(exchange: &Exchange<'_>, package: Package) -> Result<An
     let resumed = exchange.caller.last_event_id.as_deref().and_then(|id| id.parse::<u64>().ok());
     let mut reader = GrpcReader {
         body,
+        watch,
         buffer: BytesMut::new(),
         next_seq: first.or(resumed.map(|last| last + 1)),
         package,
@@ -90,12 +98,14 @@ pub(super) async fn call(exchange: &Exchange<'_>, package: Package) -> Result<An
     let reply = package.read_reply(method, message, &exchange.shared.limits.decode);
     // How the call ended stands behind its message.
     reader.message().await?;
-    Ok(Answered::Reply(reply.map_err(|error| not_a2a("application/grpc", &error.to_string()))?))
+    let reply = reply.map_err(|error| not_a2a("application/grpc", &error.to_string()))?;
+    Ok(Answered::Reply(if package == Package::V0_3 { nested_base64::unwrap_reply(reply) } else { reply }))
 }
 
 /// The messages of a stream.
 pub(in crate::client) struct GrpcReader {
     body: Http2Body,
+    watch: Option<Watch>,
     buffer: BytesMut,
     /// The number of the next update. They come without one, and without gaps.
     next_seq: Option<u64>,
@@ -109,6 +119,7 @@ impl GrpcReader {
         let Some(message) = self.message().await? else { return Ok(None) };
         let update = self.package.read_update(message, &self.limits);
         let update = update.map_err(|error| not_a2a("application/grpc", &error.to_string()))?;
+        let update = if self.package == Package::V0_3 { nested_base64::unwrap_update(update) } else { update };
         let id = self.next_seq.map(|seq| seq.to_string());
         self.next_seq = self.next_seq.map(|seq| seq + 1);
         Ok(Some(ReceivedUpdate { id, update }))
@@ -128,20 +139,35 @@ impl GrpcReader {
                 }
                 if self.buffer.len() >= PREFIX_BYTES + length {
                     self.buffer.advance(PREFIX_BYTES);
-                    return Ok(Some(self.buffer.split_to(length).freeze()));
+                    let message = self.buffer.split_to(length).freeze();
+                    show(&mut self.watch, Received::Message(&message));
+                    return Ok(Some(message));
                 }
             }
-            match self.body.chunk().await.map_err(|error| CallError::of_outbound(&error))? {
+            match self.body.chunk().await.map_err(|error| failed(&error, &mut self.watch))? {
                 Some(chunk) => self.buffer.extend_from_slice(&chunk),
                 None => break,
             }
         }
-        let trailers = self.body.trailers().await.map_err(|error| CallError::of_outbound(&error))?;
+        let trailers = self.body.trailers().await.map_err(|error| failed(&error, &mut self.watch))?;
+        show(&mut self.watch, Received::End { trailers: trailers.as_ref() });
         match trailers {
             Some(trailers) => refusal(&trailers).map_or(Ok(None), |failure| Err(failure.into())),
             None => Err(CallError::invalid_answer("the call ended without a status")),
         }
     }
+}
+
+fn show(watch: &mut Option<Watch>, received: Received<'_>) {
+    if let Some(watch) = watch {
+        watch.show(received);
+    }
+}
+
+fn failed(error: &outbound::Error, watch: &mut Option<Watch>) -> CallError {
+    let error = CallError::of_outbound(error);
+    show(watch, Received::Failed(&error));
+    error
 }
 
 /// Why a call was refused, by its trailers or by the head of an answer that has none; none if it was not.

@@ -5,6 +5,7 @@
 mod grpc;
 mod http_json;
 mod jsonrpc;
+mod nested_base64;
 
 use std::time::Duration;
 
@@ -21,11 +22,12 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Shared;
 use super::credentials::Proof;
-use super::http::{Named, read, read_refusal};
+use super::http::{AnswerBody, Named, read, read_at_most, read_refusal};
+use super::interceptor::Received;
 use super::negotiation::{Form, Target};
 use super::sse::{SseEvent, SseParser};
 use crate::call_error::{CallError, CallErrorKind};
-use crate::outbound::{Body, RequestLimits, retry_after_ms};
+use crate::outbound::{RequestLimits, retry_after_ms};
 
 /// The text of an error that a server sent is kept up to this length.
 const WIRE_TEXT_BYTES_MAX: usize = 4_096;
@@ -102,7 +104,7 @@ impl EventReader {
 
 /// Server-sent events.
 pub(super) struct SseReader {
-    body: Body,
+    body: AnswerBody,
     parser: SseParser,
     /// What has come and was not parsed yet.
     rest: Bytes,
@@ -176,7 +178,7 @@ impl Exchange<'_> {
         matches!(self.request, Request::SendStreamingMessage(_) | Request::SubscribeToTask { .. })
     }
 
-    async fn send(&self, call: HttpCall) -> Result<Response<Body>, CallError> {
+    async fn send(&self, call: HttpCall) -> Result<Response<AnswerBody>, CallError> {
         let mut request = http::Request::new(call.body);
         *request.method_mut() = call.verb.parse().map_err(|_| unsendable("the method"))?;
         *request.uri_mut() = with_query(call.uri, self.proof)?;
@@ -193,9 +195,9 @@ impl Exchange<'_> {
             limits.total = Some(left);
             limits.body_bytes_max = Some(self.shared.limits.reply_bytes_max);
         }
+        // Whether a message is sent again is decided by the caller, who keeps in mind that it may have arrived.
         let is_send = matches!(self.request, Request::SendMessage(_) | Request::SendStreamingMessage(_));
-        let may_repeat = !is_send || self.shared.retry.repeat_sends;
-        self.shared.http.send(request, &limits, self.named, may_repeat).await
+        self.shared.http.send(request, &limits, self.named, !is_send).await
     }
 
     fn headers(&self) -> Result<HeaderMap, CallError> {
@@ -221,7 +223,7 @@ impl Exchange<'_> {
         Ok(headers)
     }
 
-    async fn read(&self, dialect: Dialect, answer: Response<Body>) -> Result<Answered, Failure> {
+    async fn read(&self, dialect: Dialect, answer: Response<AnswerBody>) -> Result<Answered, Failure> {
         let (head, mut body) = answer.into_parts();
         let status = head.status.as_u16();
         let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -232,7 +234,7 @@ impl Exchange<'_> {
         // agent-native says nothing about the type of its streams.
         let is_untyped_stream = self.is_streamed() && media_type.is_empty();
         let begun = match is_untyped_stream {
-            true => body.chunk().await.map_err(|error| CallError::of_outbound(&error))?.unwrap_or_default(),
+            true => body.chunk().await?.unwrap_or_default(),
             false => Bytes::new(),
         };
         // The first letter of a comment, or of `data`, `event`, `id` or `retry`. JSON begins with none of them.
@@ -257,7 +259,7 @@ impl Exchange<'_> {
         }
         let body = match self.is_streamed() {
             // The limits of a stream do not bound its size.
-            true => read_whole(begun, body, self.shared.limits.reply_bytes_max).await?,
+            true => read_at_most(begun, body, self.shared.limits.reply_bytes_max).await?,
             false => read(body).await?,
         };
         self.reply(dialect, &body, status, &media_type).map(Answered::Reply)
@@ -276,7 +278,8 @@ impl Exchange<'_> {
             false => body,
         };
         let reply = dialect.read_reply(self.request, result, &self.shared.limits.decode);
-        reply.map_err(|error| not_a2a(media_type, &error.to_string()).into())
+        let reply = reply.map_err(|error| not_a2a(media_type, &error.to_string()))?;
+        Ok(if dialect == Dialect::V0_3Rest { nested_base64::unwrap_reply(reply) } else { reply })
     }
 
     /// What a refusal means.
@@ -333,18 +336,6 @@ fn with_query(uri: Uri, proof: &Proof) -> Result<Uri, CallError> {
     text.parse().map_err(|_| unsendable("the URL with its key"))
 }
 
-/// A body of which the beginning was read already.
-async fn read_whole(begun: Bytes, mut body: Body, bytes_max: u64) -> Result<Bytes, CallError> {
-    let mut whole = bytes::BytesMut::from(begun);
-    while let Some(chunk) = body.chunk().await.map_err(|error| CallError::of_outbound(&error))? {
-        if (whole.len() + chunk.len()) as u64 > bytes_max {
-            return Err(CallError::invalid_answer(format!("the answer is larger than {bytes_max} bytes")));
-        }
-        whole.extend_from_slice(&chunk);
-    }
-    Ok(whole.freeze())
-}
-
 impl SseReader {
     async fn next(&mut self) -> Result<Option<ReceivedUpdate>, CallError> {
         let Some(event) = self.next_event().await? else { return Ok(None) };
@@ -360,6 +351,9 @@ impl SseReader {
             false => data,
         };
         match self.dialect.read_update(result, &self.limits) {
+            Ok(update) if self.dialect == Dialect::V0_3Rest => {
+                Ok(Some(ReceivedUpdate { id: event.id, update: nested_base64::unwrap_update(update) }))
+            }
             Ok(update) => Ok(Some(ReceivedUpdate { id: event.id, update })),
             // Some servers send a refusal as an event like any other.
             Err(_) if self.dialect.read_error(data, None).is_some() => Err(told()),
@@ -371,20 +365,26 @@ impl SseReader {
     async fn next_event(&mut self) -> Result<Option<SseEvent>, CallError> {
         loop {
             while !self.rest.is_empty() {
-                let (taken, event) = self.parser.take(&self.rest).map_err(|_| {
+                let Ok((taken, event)) = self.parser.take(&self.rest) else {
                     let max = self.parser.event_bytes_max();
-                    CallError::invalid_answer(format!("an event of the stream is larger than {max} bytes"))
-                })?;
+                    let error = CallError::invalid_answer(format!("an event of the stream is larger than {max} bytes"));
+                    self.body.show(Received::Failed(&error));
+                    return Err(error);
+                };
                 self.rest = self.rest.slice(taken..);
                 // An event without content only keeps the connection open.
                 if let Some(event) = event.filter(|event| !event.data.is_empty()) {
+                    let SseEvent { id, kind, data } = &event;
+                    self.body.show(Received::Event { id: id.as_deref(), kind, data });
                     return Ok(Some(event));
                 }
             }
-            match self.body.chunk().await {
-                Ok(Some(chunk)) => self.rest = chunk,
-                Ok(None) => return Ok(None),
-                Err(error) => return Err(CallError::of_outbound(&error)),
+            match self.body.chunk().await? {
+                Some(chunk) => self.rest = chunk,
+                None => {
+                    self.body.show(Received::End { trailers: None });
+                    return Ok(None);
+                }
             }
         }
     }

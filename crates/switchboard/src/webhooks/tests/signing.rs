@@ -8,7 +8,7 @@ use switchboard_engine::ports::{Clock, Webhook};
 
 use super::{call, client};
 use crate::outbound::tests::receiver::Receiver;
-use crate::webhooks::SigningSecrets;
+use crate::signing_secrets::SigningSecrets;
 
 const OLD: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

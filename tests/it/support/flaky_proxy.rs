@@ -1,0 +1,182 @@
+//! A proxy that breaks requests in every way that a network does, drawn from a seed: connections that are dropped, reset, cut or half
+//! closed, answers of a gateway, delays, and requests that arrive twice.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What happens to one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fault {
+    Pass,
+    /// Passed on after a few milliseconds.
+    Delay,
+    /// Closed before anything was passed on.
+    Drop,
+    /// Reset before anything was passed on.
+    Reset,
+    /// 502 before anything was passed on.
+    BadGateway,
+    /// 502 after the request was passed on.
+    LateBadGateway,
+    /// Passed on, and closed without an answer.
+    Lost,
+    /// Closed within the answer.
+    Cut,
+    /// Reset within the answer.
+    CutReset,
+    /// The answer ends within, and the connection stays open for requests.
+    HalfClosed,
+    /// Passed on twice; the first answer counts.
+    Twice,
+}
+
+const FAULTS: [Fault; 11] = [
+    Fault::Pass,
+    Fault::Delay,
+    Fault::Drop,
+    Fault::Reset,
+    Fault::BadGateway,
+    Fault::LateBadGateway,
+    Fault::Lost,
+    Fault::Cut,
+    Fault::CutReset,
+    Fault::HalfClosed,
+    Fault::Twice,
+];
+
+/// How often each was drawn.
+pub(crate) type Counts = Arc<Mutex<BTreeMap<Fault, usize>>>;
+
+/// Starts a proxy to a server, which is told its address beforehand. Requests for cards pass unharmed.
+pub(crate) struct FlakyProxy {
+    listener: TcpListener,
+    pub(crate) url: String,
+}
+
+/// What the connections of a proxy share.
+struct Shared {
+    to: SocketAddr,
+    dice: AtomicU64,
+    doubles: bool,
+    counts: Counts,
+}
+
+impl FlakyProxy {
+    pub(crate) async fn bind() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        Self { listener, url }
+    }
+
+    /// `doubles` says whether requests may arrive twice.
+    pub(crate) fn start(self, to: SocketAddr, seed: u64, doubles: bool) -> Counts {
+        let counts = Counts::default();
+        let shared = Arc::new(Shared { to, dice: AtomicU64::new(seed), doubles, counts: counts.clone() });
+        tokio::spawn(async move {
+            while let Ok((client, _)) = self.listener.accept().await {
+                let shared = shared.clone();
+                // An error is a connection that broke, as many do here.
+                tokio::spawn(async move { shared.serve(client).await });
+            }
+        });
+        counts
+    }
+}
+
+impl Shared {
+    /// The next number, by the generator SplitMix64.
+    fn roll(&self) -> u64 {
+        let step = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut z = self.dice.fetch_add(step, Ordering::SeqCst).wrapping_add(step);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Half of the requests pass.
+    fn draw(&self) -> Fault {
+        let roll = self.roll();
+        let fault = if roll % 2 == 0 { Fault::Pass } else { FAULTS[(roll >> 32) as usize % FAULTS.len()] };
+        if fault == Fault::Twice && !self.doubles { Fault::Pass } else { fault }
+    }
+
+    /// One request for each connection.
+    async fn serve(&self, mut client: TcpStream) -> std::io::Result<()> {
+        let request = read_request(&mut client).await?;
+        let fault = if request.starts_with(b"GET /.well-known/") { Fault::Pass } else { self.draw() };
+        *self.counts.lock().unwrap().entry(fault).or_default() += 1;
+        let bytes = 20 + (self.roll() % 2_000) as usize;
+        match fault {
+            Fault::Drop => return Ok(()),
+            Fault::Reset => return reset(client),
+            Fault::BadGateway => return bad_gateway(client).await,
+            Fault::Delay => tokio::time::sleep(Duration::from_millis(bytes as u64 % 5)).await,
+            _ => {}
+        }
+        let mut server = self.pass_on(&request).await?;
+        match fault {
+            Fault::LateBadGateway => {
+                server.read_u8().await?;
+                return bad_gateway(client).await;
+            }
+            Fault::Lost => {
+                server.read_u8().await?;
+                return Ok(());
+            }
+            Fault::Twice => {
+                let mut again = self.pass_on(&request).await?;
+                tokio::spawn(async move { tokio::io::copy(&mut again, &mut tokio::io::sink()).await });
+            }
+            _ => {}
+        }
+        let is_cut = matches!(fault, Fault::Cut | Fault::CutReset | Fault::HalfClosed);
+        let mut answer = server.take(if is_cut { bytes as u64 } else { u64::MAX });
+        tokio::io::copy(&mut answer, &mut client).await?;
+        match fault {
+            Fault::CutReset => return reset(client),
+            Fault::HalfClosed => {
+                client.shutdown().await?;
+                tokio::io::copy(&mut client, &mut tokio::io::sink()).await?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn pass_on(&self, request: &[u8]) -> std::io::Result<TcpStream> {
+        let mut server = TcpStream::connect(self.to).await?;
+        server.write_all(request).await?;
+        Ok(server)
+    }
+}
+
+/// A whole request, which asks the server to close the connection after its answer.
+async fn read_request(client: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(client.read_u8().await?);
+    }
+    let text = String::from_utf8_lossy(&head).to_ascii_lowercase();
+    let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    client.read_exact(&mut body).await?;
+    head.truncate(head.len() - 2);
+    head.extend_from_slice(b"connection: close\r\n\r\n");
+    head.extend_from_slice(&body);
+    Ok(head)
+}
+
+async fn bad_gateway(mut client: TcpStream) -> std::io::Result<()> {
+    client.write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>").await
+}
+
+/// What is dropped with this set is not closed but reset.
+fn reset(client: TcpStream) -> std::io::Result<()> {
+    client.set_zero_linger()
+}
