@@ -1,20 +1,21 @@
 //! `clients`: runs the SDKs and frameworks that other people wrote against the binary that people run.
 //!
 //! The programs lie in `tests/clients`, one folder each, with the exact versions of everything they import. Here is the
-//! list of them and of what each must have done. `packages` fetches what they import into the target folder, `program`
-//! runs one and reads what it says. The output is like that of cargo's test runner, so that `scripts/test` can count it.
-
-mod packages;
-mod program;
-mod within;
+//! list of them and of what each must have done. `packages` fetches what they import into the target folder, `steps`
+//! compares what they say with what they must do. The output is like that of cargo's test runner, so that `scripts/test`
+//! can count it.
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
-
-use packages::{Language, Packages};
+use std::time::{Duration, Instant};
 
 use crate::folders::{built, target};
+use crate::packages::{Language, Packages, Program};
 use crate::server::Server;
+use crate::{steps, within};
+
+/// A client has a shorter limit for each of its steps; this one is for what hangs outside of them.
+const RUN: Duration = Duration::from_secs(180);
 
 const USAGE: &str = "\
 usage: cargo build && cargo run -p xtask -- clients [NAME…]
@@ -29,6 +30,12 @@ struct Client {
     /// What it connects over, or the name of this machine that it connects to; each of its steps is taken over each.
     transports: &'static [&'static str],
     steps: &'static [&'static str],
+}
+
+impl Client {
+    fn program(&self) -> Program {
+        Program { kind: "clients", name: self.name, language: self.language }
+    }
 }
 
 const EVERYTHING: &[&str] =
@@ -130,19 +137,47 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Client>, String> {
 
 fn run_all(clients: &[&Client]) -> Result<bool, String> {
     let folder = target().join("clients");
-    let packages = Packages::fetch(&folder, clients)?;
+    let packages = Packages::fetch(&folder, &clients.iter().map(|client| client.program()).collect::<Vec<_>>())?;
 
     let usual = start(&folder, "usual", &[])?;
     let with_grpc = start(&folder, "with-grpc", ALL_INTERFACES)?;
     let mut all_well = true;
     for client in clients {
-        all_well &= program::run(client, &packages, &[(&usual.url(), false), (&with_grpc.url(), true)])?;
+        all_well &= run_one(client, &packages, &[(&usual.url(), false), (&with_grpc.url(), true)])?;
     }
     drop((usual, with_grpc));
     for name in ["usual", "with-grpc"] {
         let _ = std::fs::remove_dir_all(folder.join(name));
     }
     Ok(all_well)
+}
+
+/// Runs the client and tells of each step. A server is given by its URL and whether it is the one for gRPC. Fails only on
+/// what is no fault of the client's.
+#[expect(clippy::disallowed_methods, reason = "how long a client took is for people to read")]
+fn run_one(client: &Client, packages: &Packages, servers: &[(&str, bool)]) -> Result<bool, String> {
+    println!("     Client {}", client.name);
+    let begun = Instant::now();
+    let (mut trouble, mut said) = (None, String::new());
+    for (url, is_for_grpc) in servers {
+        let transports = client.transports.iter().filter(|transport| (**transport == GRPC) == *is_for_grpc);
+        let transports: Vec<_> = transports.collect();
+        if transports.is_empty() || trouble.is_some() {
+            continue;
+        }
+        let mut command = packages.command(&client.program())?;
+        command.arg(url).args(transports);
+        match within::run(command, &packages.log(&client.program()), RUN) {
+            Ok(ended) => {
+                trouble = (!ended.is_success).then(|| "it failed".to_owned());
+                said.push_str(&ended.said);
+            }
+            Err(message) => trouble = Some(message),
+        }
+    }
+    let steps_of = |transport: &&str| client.steps.iter().map(move |step| format!("{transport} {step}")).collect();
+    let expected = client.transports.iter().flat_map(|transport| -> Vec<String> { steps_of(transport) }).collect();
+    Ok(steps::tell(client.name, &expected, &said, trouble, begun.elapsed()))
 }
 
 /// A server with the demo agent, its data in the folder of this name, and with these further arguments.

@@ -1,11 +1,14 @@
 //! `conformance`: runs the official test kit against the conformance agent and writes down what it said.
 //!
-//! In: a checkout of the kit (`a2aproject/a2a-tck`, with its requirements installed for the Python named), which is no
-//! part of this project and is left as it was. Out: `NAME.json` for machines and `NAME.md` for people, named after the
-//! kit's commit. A kit runs several times (`suites`): no single agent card unlocks all tests of 1.0, and the kit of 0.3
-//! takes one binding at a time. All is well when every failure is one that `known` explains.
+//! In: a repository of the kit (`a2aproject/a2a-tck`, with its requirements installed for the Python named), which is no
+//! part of this project and is left as it was: `kit` copies the one commit that results are published for, and makes the
+//! `corrections` in the copy. Out: `NAME.json` for machines and `NAME.md` for people, named after the kit's commit. A
+//! kit runs several times (`suites`): no single agent card unlocks all tests of 1.0, and the kit of 0.3 takes one
+//! binding at a time. All is well when every failure is one that `known` explains.
 
+mod corrections;
 mod junit;
+mod kit;
 mod known;
 mod suites;
 mod summary;
@@ -14,17 +17,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use junit::TestOutcome;
+use kit::Kit;
 use suites::{KitRun, SUITES, Suite};
-use summary::{Kit, Run, Summary};
+use summary::{Run, Summary};
 
 use crate::folders::{root, target};
 use crate::server::Server;
 
 const USAGE: &str = "\
-usage: cargo run -p xtask -- conformance --kit PATH [--version 1.0|0.3] [--python PYTHON] [--out DIR] [--server PATH]
+usage: cargo run -p xtask -- conformance --kit PATH [--version 1.0|0.3] [--as-published] [--python PYTHON] [--out DIR] [--server PATH]
 
-  --kit PATH       checkout of a2aproject/a2a-tck, branch 1.0-dev, or 0.3.x for --version 0.3
-  --version V      which kit it is: 1.0 (default) or 0.3
+  --kit PATH       a clone of a2aproject/a2a-tck that has the commit of the version (docs/conformance names it)
+  --version V      which kit to run: 1.0 (default) or 0.3
+  --as-published   without the corrections
   --python PYTHON  a Python with the kit's requirements (default: python3)
   --out DIR        where the summary goes (default: docs/conformance)
   --server PATH    the conformance agent (default: built from the example `conformance`)";
@@ -48,7 +53,9 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
 
 struct Options {
     suite: &'static Suite,
+    /// The repository that has the kit.
     kit: PathBuf,
+    as_published: bool,
     python: PathBuf,
     out: PathBuf,
     server: Option<PathBuf>,
@@ -56,9 +63,14 @@ struct Options {
 
 impl Options {
     fn parse(args: &[String]) -> Result<Options, String> {
-        let (mut suite, mut kit, mut python, mut out, mut server) = (&SUITES[0], None, None, None, None);
+        let (mut suite, mut as_published) = (&SUITES[0], false);
+        let (mut kit, mut python, mut out, mut server) = (None, None, None, None);
         let mut args = args.iter();
         while let Some(name) = args.next() {
+            if name == "--as-published" {
+                as_published = true;
+                continue;
+            }
             if name == "--version" {
                 let asked = args.next().map_or("", String::as_str);
                 let found = SUITES.iter().find(|suite| suite.version == asked);
@@ -81,6 +93,7 @@ impl Options {
         Ok(Options {
             suite,
             kit: kit.ok_or_else(|| format!("--kit is missing\n{USAGE}"))?,
+            as_published,
             python: python.unwrap_or_else(|| "python3".into()),
             out: out.unwrap_or_else(|| root().join("docs/conformance")),
             server,
@@ -89,14 +102,19 @@ impl Options {
 }
 
 fn measure(options: &Options) -> Result<bool, String> {
-    let kit = Kit::inspect(&options.kit)?;
+    let folder = target().join("conformance");
+    let kit = Kit::prepare(&options.suite.kit, &options.kit, !options.as_published, &folder)?;
     let agent = match &options.server {
         Some(path) => path.clone(),
         None => build()?,
     };
-    let reports = target().join("conformance").join(kit.name());
+    let reports = folder.join(kit.name());
     let mut runs = Vec::new();
     for setting in options.suite.settings {
+        if setting.needs_corrections && !kit.is_corrected() {
+            println!("{}: not run, because the kit as published cannot", setting.name);
+            continue;
+        }
         println!("{}: running", setting.name);
         let run = run_kit(options, &kit, &agent, &reports, setting)?;
         println!("{}", run.line());
@@ -144,9 +162,7 @@ fn run_kit(
     }
     pytest
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        // Where `host_and_port` is, which the kit of 0.3 needs to reach gRPC.
-        .env("PYTHONPATH", root().join("xtask/src/conformance"))
-        .current_dir(&options.kit)
+        .current_dir(&kit.folder)
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors)
@@ -156,7 +172,7 @@ fn run_kit(
         std::fs::read_to_string(&junit).map_err(|_| format!("the kit left no report, see {}", log.display()))?;
     let url = server.url();
     // Ports and paths differ from run to run and from machine to machine; the summary must not.
-    let plain = |text: &str| text.replace(&url, "http://agent").replace(&*options.kit.to_string_lossy(), "kit");
+    let plain = |text: &str| text.replace(&url, "http://agent").replace(&*kit.folder.to_string_lossy(), "kit");
     let cases = junit::cases(&report, suite.tests).map(|mut case| {
         match &mut case.verdict {
             TestOutcome::Passed => {}

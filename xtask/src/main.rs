@@ -2,17 +2,21 @@
 //!
 //! A command is a module with a `run` that prints for a person and returns whether all is well: `tidy` holds the tree
 //! to the rules written down in `tidy/rules.rs` (the same checks run as a test), `conformance` runs the official test
-//! kit against the conformance agent, `clients` the SDKs of other people against the binary, `proto` writes the Rust
-//! code of the protobuf messages.
+//! kit against the conformance agent, `clients` the SDKs of other people against the binary, `servers` our client against
+//! servers of theirs, `proto` writes the Rust code of the protobuf messages.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "chores talk to the person who runs them")]
 
 mod clients;
 mod conformance;
 mod folders;
+mod packages;
 #[cfg(any(test, feature = "proto"))]
 mod proto;
 mod server;
+mod servers;
+mod steps;
 mod tidy;
+mod within;
 
 use std::process::ExitCode;
 
@@ -21,8 +25,9 @@ usage: cargo run -p xtask -- <chore>
 
 chores:
   tidy           check the tree against the rules of this repository (imports, texts, links, dependencies)
-  conformance    run the official test kit: --kit PATH [--version 1.0|0.3] [--python PYTHON] [--out DIR]
+  conformance    run the official test kit: --kit PATH [--version 1.0|0.3] [--as-published] [--python PYTHON] [--out DIR]
   clients        run other SDKs against the binary: [NAME…] (tests/clients tells more)
+  servers        call servers of other SDKs with the client: [NAME…] (tests/servers tells more)
   proto          write the code of the protobuf messages: [--check]; needs --features proto";
 
 fn main() -> ExitCode {
@@ -31,6 +36,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["conformance", ..] => return conformance::run(&words[1..]),
         ["clients", ..] => return clients::run(&words[1..]),
+        ["servers", ..] => return servers::run(&words[1..]),
         #[cfg(feature = "proto")]
         ["proto"] => proto::write(),
         #[cfg(feature = "proto")]

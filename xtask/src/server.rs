@@ -1,4 +1,4 @@
-//! A server of ours as a process: started on a free port, ready, and stopped again.
+//! A server as a process, ours or that of another SDK: started on a free port, ready, and stopped again.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,8 @@ use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(50);
 const POLLS_MAX: u32 = 300;
-const CARD: &str = "/.well-known/agent-card.json";
+/// Where a card may be; the second is that of servers before 0.3.
+const CARDS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 
 pub(crate) struct Server {
     child: Child,
@@ -17,18 +18,23 @@ pub(crate) struct Server {
 impl Server {
     /// Runs the command that `serving` makes for an address, and waits until it serves a card there.
     pub(crate) fn start(serving: impl FnOnce(SocketAddr) -> Command) -> Result<Server, String> {
+        Self::start_saying(Stdio::null(), serving)
+    }
+
+    /// The same, with what it says on its standard output going elsewhere than nowhere.
+    pub(crate) fn start_saying(output: Stdio, serving: impl FnOnce(SocketAddr) -> Command) -> Result<Server, String> {
         let address = free_address().map_err(|error| format!("no free port: {error}"))?;
         let mut command = serving(address);
         without_settings(&mut command);
         let name = command.get_program().to_string_lossy().into_owned();
         let child = command
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(output)
             .spawn()
             .map_err(|error| format!("cannot start {name}: {error}"))?;
         let mut server = Server { child, address };
         for _ in 0..POLLS_MAX {
-            if serves_card(address) {
+            if CARDS.iter().any(|path| serves(address, path)) {
                 return Ok(server);
             }
             if let Ok(Some(status)) = server.child.try_wait() {
@@ -36,7 +42,7 @@ impl Server {
             }
             std::thread::sleep(POLL);
         }
-        Err(format!("{name} serves no card at http://{address}{CARD}"))
+        Err(format!("{name} serves no card at http://{address}{}", CARDS[0]))
     }
 
     pub(crate) fn url(&self) -> String {
@@ -65,11 +71,11 @@ fn without_settings(command: &mut Command) {
     }
 }
 
-fn serves_card(address: SocketAddr) -> bool {
+fn serves(address: SocketAddr, path: &str) -> bool {
     let ask = || -> std::io::Result<bool> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-        write!(stream, "GET {CARD} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
         // To the end, though the first line is enough: a server logs a client that leaves in the middle.
         let mut reply = String::new();
         stream.read_to_string(&mut reply)?;
@@ -78,6 +84,6 @@ fn serves_card(address: SocketAddr) -> bool {
     ask().unwrap_or(false)
 }
 
-fn free_address() -> std::io::Result<SocketAddr> {
+pub(crate) fn free_address() -> std::io::Result<SocketAddr> {
     TcpListener::bind("127.0.0.1:0")?.local_addr()
 }

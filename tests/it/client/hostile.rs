@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use switchboard::client::Credentials;
 use switchboard::outbound::AddressPolicy;
-use switchboard::{CallErrorKind, TaskId};
+use switchboard::{CallErrorKind, TaskId, TaskState};
 
 use super::{limits, quick};
 use crate::support::callers::soon;
@@ -70,6 +70,23 @@ async fn a_stream_that_stalls_counts_as_lost() {
     let error = soon(stream.next()).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), CallErrorKind::TimedOut, "{error}");
     assert!(error.to_string().contains("nothing more of the answer"), "{error}");
+}
+
+/// agent-native sends its events without a Content-Type.
+#[tokio::test]
+async fn a_stream_that_does_not_say_what_it_is_is_read() {
+    let ended =
+        r#"{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"t","contextId":"c","status":{"state":"completed"}}}"#;
+    for body in [format!("data: {ended}\n\n"), format!(": hello\n\ndata: {ended}\n\n"), ended.to_owned()] {
+        let server = Scripted::start(move |_, asked| match asked.line.starts_with("GET") {
+            true => json(CARD),
+            false => answer(200, "x-nothing: said", &body),
+        })
+        .await;
+        let mut stream = quick().build().unwrap().agent(&server.url).await.unwrap().stream_text("go").await.unwrap();
+        assert!(soon(stream.next()).await.unwrap().is_ok());
+        assert_eq!(stream.task().map(|task| task.state()), Some(TaskState::Completed));
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ pub(super) struct Case {
     pub(super) verdict: TestOutcome,
 }
 
-/// The text is the first line of what the kit says.
+/// The text is what the kit says, all lines of it for a failure and the first line otherwise.
 #[derive(Debug, PartialEq)]
 pub(super) enum TestOutcome {
     Passed,
@@ -37,7 +37,7 @@ fn verdict(inside: &str) -> TestOutcome {
     let first = |element: &str| inside.find(element).map(|at| Tag::read(&inside[at + element.len()..]));
     let said = |tag: &Tag<'_>| tag.get("message").lines().next().unwrap_or_default().to_owned();
     if let Some(tag) = first("<failure ").or_else(|| first("<error ")) {
-        return TestOutcome::Failed(said(&tag));
+        return TestOutcome::Failed(tag.get("message"));
     }
     match first("<skipped ") {
         Some(tag) if tag.get("type") == "pytest.xfail" => TestOutcome::ExpectedFailure(said(&tag)),
@@ -93,7 +93,7 @@ mod tests {
             cases(report, "tests/compatibility/").collect::<Vec<_>>(),
             [
                 case("a/test_x.py::TestY::t[j]", TestOutcome::Passed),
-                case("a/test_x.py::m[\"k\"]", TestOutcome::Failed("want 1 < 2".to_owned())),
+                case("a/test_x.py::m[\"k\"]", TestOutcome::Failed("want 1 < 2\nmore".to_owned())),
                 case("a/test_x.py::s", TestOutcome::Skipped("no grpc".to_owned())),
                 case("a/test_x.py::f", TestOutcome::ExpectedFailure("should".to_owned())),
             ]

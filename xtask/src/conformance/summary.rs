@@ -4,45 +4,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
 use super::junit::{Case, TestOutcome};
-use super::known;
+use super::kit::Kit;
+use super::known::{self, KnownFailure};
 use super::suites::{KitRun, Suite};
-
-/// Which kit it was.
-pub(super) struct Kit {
-    commit: String,
-    /// Files that differ from the commit, relative to the kit.
-    changed: Vec<String>,
-}
-
-impl Kit {
-    pub(super) fn inspect(folder: &Path) -> Result<Kit, String> {
-        let git = |words: &[&str]| -> Result<String, String> {
-            let output = Command::new("git").arg("-C").arg(folder).args(words).output();
-            let output = output.map_err(|error| format!("cannot run git: {error}"))?;
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            if output.status.success() { Ok(text) } else { Err(format!("{} is no checkout", folder.display())) }
-        };
-        let commit = git(&["rev-parse", "HEAD"])?.trim().to_owned();
-        let status = git(&["status", "--porcelain", "--", "tck", "tests"])?;
-        let mut changed: Vec<String> = status.lines().filter_map(|line| line.get(3..)).map(str::to_owned).collect();
-        changed.sort();
-        Ok(Kit { commit, changed })
-    }
-
-    pub(super) fn is_corrected(&self) -> bool {
-        !self.changed.is_empty()
-    }
-
-    pub(super) fn name(&self) -> String {
-        let commit = self.commit.get(..7).unwrap_or(&self.commit);
-        format!("a2a-tck-{commit}{}", if self.is_corrected() { "-corrected" } else { "" })
-    }
-}
 
 pub(super) struct Run {
     setting: &'static KitRun,
@@ -56,8 +24,20 @@ pub(super) struct Run {
 
 struct Failure {
     id: String,
-    message: String,
-    reason: Option<&'static str>,
+    /// All that the kit said.
+    said: String,
+    known: Option<&'static KnownFailure>,
+}
+
+impl Failure {
+    /// What the kit said, for a known failure without the ids and addresses that differ from run to run.
+    fn line(&self) -> &str {
+        self.known.map_or_else(|| self.said.lines().next().unwrap_or_default(), |known| known.said)
+    }
+
+    fn reason(&self) -> Option<&'static str> {
+        self.known.map(|known| known.reason)
+    }
 }
 
 impl Run {
@@ -80,9 +60,9 @@ impl Run {
         for Case { id, verdict } in cases {
             match verdict {
                 TestOutcome::Passed => run.passed += 1,
-                TestOutcome::Failed(message) => {
-                    let reason = known::reason(suite.failures, setting.name, corrected, &id);
-                    run.failures.push(Failure { id, message, reason });
+                TestOutcome::Failed(said) => {
+                    let known = known::excuse(suite.failures, setting.name, corrected, &id, &said);
+                    run.failures.push(Failure { id, said, known });
                 }
                 TestOutcome::Skipped(why) => run.skips.entry(why).or_default().push(id),
                 TestOutcome::ExpectedFailure(why) => run.expected_failures.entry(why).or_default().push(id),
@@ -109,7 +89,8 @@ impl Run {
         let groups = |groups: &BTreeMap<String, Vec<String>>| -> Vec<Value> {
             groups.iter().map(|(why, ids)| json!({ "why": why, "count": ids.len(), "ids": ids })).collect()
         };
-        let failure = |failure: &Failure| json!({ "id": failure.id, "said": failure.message, "known": failure.reason });
+        let failure =
+            |failure: &Failure| json!({ "id": failure.id, "said": failure.line(), "known": failure.reason() });
         json!({
             "run": self.setting.name,
             "config": self.setting.config,
@@ -134,16 +115,23 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// What counts as a fault of our server: failures without a known reason, and more skips than expected.
+    /// What must be looked at: failures without a known reason, more skips than expected, and reasons for failures that did
+    /// not happen.
     pub(super) fn unexplained(&self) -> impl Iterator<Item = String> {
-        self.runs.iter().flat_map(|run| {
-            let failed = run.failures.iter().filter(|failure| failure.reason.is_none());
-            let failed =
-                failed.map(|failure| format!("{}: {} failed: {}", run.setting.name, failure.id, failure.message));
+        let happened = self
+            .runs
+            .iter()
+            .flat_map(|run| run.failures.iter().map(|failure| (run.setting.name, &*failure.id, &*failure.said)));
+        let unused = known::unused(self.suite.failures, self.kit.is_corrected(), happened)
+            .map(|known| format!("{} no longer says {:?}; remove it from the known failures", known.id, known.said));
+        let unexplained = self.runs.iter().flat_map(|run| {
+            let failed = run.failures.iter().filter(|failure| failure.known.is_none());
+            let failed = failed.map(|failure| format!("{}: {} failed: {}", run.setting.name, failure.id, failure.said));
             let (skipped, floor) = (run.skipped(), run.skips_floor);
             let skipped = (skipped > floor).then(|| format!("{}: {skipped} skipped, not {floor}", run.setting.name));
             failed.chain(skipped)
-        })
+        });
+        unexplained.chain(unused)
     }
 
     pub(super) fn write(&self, folder: &Path) -> Result<(), String> {
@@ -159,8 +147,17 @@ impl Summary {
     }
 
     fn to_json(&self) -> Value {
+        let corrections = self.kit.corrections.iter();
+        let corrections: Vec<_> = corrections
+            .map(|made| json!({ "file": made.file, "sha256": made.after, "reasons": made.reasons() }))
+            .collect();
         json!({
-            "kit": { "repository": "a2aproject/a2a-tck", "commit": self.kit.commit, "corrected": self.kit.changed },
+            "kit": {
+                "repository": "a2aproject/a2a-tck",
+                "commit": self.kit.commit,
+                "files_sha256": self.kit.tree,
+                "corrected": corrections,
+            },
             "version": self.suite.version,
             "bindings": self.suite.bindings.split(',').collect::<Vec<_>>(),
             "runs": self.runs.iter().map(Run::to_json).collect::<Vec<_>>(),
@@ -175,14 +172,15 @@ impl Summary {
     }
 
     fn write_markdown(&self, text: &mut String) -> std::fmt::Result {
-        let which = if self.kit.is_corrected() { "corrected for specification 1.0.1" } else { "as published" };
+        let which = if self.kit.is_corrected() { "corrected" } else { "as published" };
         let Suite { version, bindings, .. } = self.suite;
         writeln!(text, "# Official test kit of A2A {version}, {which}\n")?;
-        writeln!(text, "Kit a2aproject/a2a-tck at `{}`, bindings {bindings}.\n", self.kit.commit)?;
+        writeln!(text, "Kit a2aproject/a2a-tck at `{}`, bindings {bindings}.", self.kit.commit)?;
+        writeln!(text, "SHA-256 of its files: `{}`.\n", self.kit.tree)?;
         writeln!(text, "| run | passed | failed | skipped | MUST | failures not explained below |")?;
         writeln!(text, "|---|--:|--:|--:|--:|--:|")?;
         for run in &self.runs {
-            let unexplained = run.failures.iter().filter(|failure| failure.reason.is_none()).count();
+            let unexplained = run.failures.iter().filter(|failure| failure.known.is_none()).count();
             let must = run.must.as_deref().filter(|_| !run.setting.is_part).unwrap_or("–");
             let (name, passed, failed, skipped) = (run.setting.name, run.passed, run.failures.len(), run.skipped());
             writeln!(text, "| {name} | {passed} | {failed} | {skipped} | {must} | {unexplained} |")?;
@@ -199,7 +197,7 @@ impl Summary {
         writeln!(text, "\n## Failures\n")?;
         for run in &self.runs {
             for failure in &run.failures {
-                let reason = failure.reason.map_or_else(|| format!("**ours**: {}", failure.message), str::to_owned);
+                let reason = failure.reason().map_or_else(|| format!("**ours**: {}", failure.line()), str::to_owned);
                 writeln!(text, "- {} `{}`: {reason}", run.setting.name, failure.id)?;
             }
         }
@@ -220,8 +218,8 @@ impl Summary {
         if self.kit.is_corrected() {
             writeln!(text, "\n## Files of the kit that were corrected\n")?;
         }
-        for file in &self.kit.changed {
-            writeln!(text, "- `{file}`")?;
+        for correction in self.kit.corrections {
+            writeln!(text, "- `{}`: {}", correction.file, correction.reasons().join("; "))?;
         }
         Ok(())
     }

@@ -89,10 +89,35 @@ pub fn reason_of_http(status: u16) -> Option<&'static str> {
         401 => Some("UNAUTHENTICATED"),
         403 => Some("PERMISSION_DENIED"),
         404 => Some("TASK_NOT_FOUND"),
+        // SDKs of 0.3 send it for nothing else, and without a code.
+        409 => Some("TASK_NOT_CANCELABLE"),
         413 => Some("PAYLOAD_TOO_LARGE"),
         429 | 502 | 503 | 504 => Some("UNAVAILABLE"),
         400..500 => Some("INVALID_REQUEST"),
         500..600 => Some("INTERNAL_ERROR"),
+        _ => None,
+    }
+}
+
+/// The reason that the beginning of a text names. Over gRPC the SDKs of 0.3 have no details for their errors: the Python one writes the
+/// name of the error before its text, as in `TaskNotCancelableError: …`, and the JavaScript one has a text for this one.
+#[must_use]
+pub fn reason_of_text(text: &str) -> Option<&'static str> {
+    if text.starts_with("Task not cancelable: ") {
+        return Some("TASK_NOT_CANCELABLE");
+    }
+    let (name, _) = text.split_once("Error: ")?;
+    match name {
+        "TaskNotFound" => Some("TASK_NOT_FOUND"),
+        "TaskNotCancelable" => Some("TASK_NOT_CANCELABLE"),
+        "PushNotificationNotSupported" => Some("PUSH_NOTIFICATION_NOT_SUPPORTED"),
+        "UnsupportedOperation" => Some("UNSUPPORTED_OPERATION"),
+        "ContentTypeNotSupported" => Some("CONTENT_TYPE_NOT_SUPPORTED"),
+        "InvalidAgentResponse" => Some("INVALID_AGENT_RESPONSE"),
+        "InvalidRequest" => Some("INVALID_REQUEST"),
+        "MethodNotFound" => Some("METHOD_NOT_FOUND"),
+        "InvalidParams" => Some("INVALID_PARAMS"),
+        "Internal" => Some("INTERNAL_ERROR"),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use expect_test::expect;
 use crate::error::ProtocolError as E;
 use crate::model::TaskState;
 
-use super::{REASONS, of, reason_of};
+use super::{REASONS, of, reason_of, reason_of_http};
 
 fn every_error() -> Vec<E> {
     let text = String::new;
@@ -81,4 +81,13 @@ fn a_code_leads_back_to_its_reason() {
     }
     assert_eq!(REASONS.len(), every_error().len());
     assert_eq!(reason_of(-1), None);
+}
+
+/// The Python SDK of 0.3 answers over HTTP with a status and a text.
+#[test]
+fn a_status_of_http_leads_to_a_reason() {
+    assert_eq!(
+        [404, 409, 422].map(reason_of_http),
+        [Some("TASK_NOT_FOUND"), Some("TASK_NOT_CANCELABLE"), Some("INVALID_REQUEST"),]
+    );
 }

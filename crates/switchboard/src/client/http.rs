@@ -179,9 +179,9 @@ pub(super) async fn read(body: AnswerBody) -> Result<Bytes, CallError> {
     Ok(read)
 }
 
-/// Reads a whole body whose request does not bound it.
-pub(super) async fn read_at_most(mut body: AnswerBody, bytes_max: u64) -> Result<Bytes, CallError> {
-    let mut whole = BytesMut::new();
+/// Reads a whole body whose request does not bound it, and of which the beginning was read already.
+pub(super) async fn read_at_most(begun: Bytes, mut body: AnswerBody, bytes_max: u64) -> Result<Bytes, CallError> {
+    let mut whole = BytesMut::from(begun);
     while let Some(chunk) = body.chunk().await? {
         if (whole.len() + chunk.len()) as u64 > bytes_max {
             let error = CallError::invalid_answer(format!("the answer is larger than {bytes_max} bytes"));

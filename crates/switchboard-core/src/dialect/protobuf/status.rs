@@ -65,7 +65,7 @@ fn packed(name: &str, message: &impl Message) -> Any {
     Any { type_url: format!("{TYPE_URL}{name}"), value: message.encode_to_vec() }
 }
 
-/// Reads a refusal. Where its details name no reason, its code is the reason.
+/// Reads a refusal. Where its details name no reason, its text may, and else its code is the reason.
 #[must_use]
 pub fn read_error(status: &Status) -> ReceivedError {
     let mut read = ReceivedError { message: status.message.clone(), ..ReceivedError::default() };
@@ -74,7 +74,8 @@ pub fn read_error(status: &Status) -> ReceivedError {
         read_detail(&type_url, &value, &mut read);
     }
     if read.reason.is_none() {
-        read.reason = codes::reason_of_grpc(status.code).map(str::to_owned);
+        let reason = codes::reason_of_text(&status.message).or_else(|| codes::reason_of_grpc(status.code));
+        read.reason = reason.map(str::to_owned);
     }
     read
 }

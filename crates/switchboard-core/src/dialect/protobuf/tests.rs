@@ -156,6 +156,18 @@ fn a_foreign_refusal_is_read_as_far_as_it_is_understood() {
 
 /// The numbers are written down once for both packages, so both must have them.
 #[test]
+fn the_sdks_of_0_3_name_an_error_in_its_text() {
+    let read = |code: u8, message: &str| {
+        read_error(&Status { code, message: message.to_owned(), details: String::new() }).reason.unwrap_or_default()
+    };
+    assert_eq!(read(12, "TaskNotCancelableError: Task cannot be canceled"), "TASK_NOT_CANCELABLE");
+    assert_eq!(read(12, "PushNotificationNotSupportedError: no"), "PUSH_NOTIFICATION_NOT_SUPPORTED");
+    assert_eq!(read(9, "Task not cancelable: 41665d3a"), "TASK_NOT_CANCELABLE");
+    // A name that is none of the protocol's says nothing.
+    assert_eq!(read(12, "SomeError: Task cannot be canceled"), "UNSUPPORTED_OPERATION");
+}
+
+#[test]
 fn states_and_roles_have_the_numbers_of_both_packages() {
     for state in TaskState::ALL {
         let number = state_number(state);

@@ -6,7 +6,7 @@ use crate::dialect::outgoing::{WrittenCall, push_segment};
 use crate::model::{ConfigId, TaskId};
 
 use super::call::{BareParams, put, write_send};
-use super::push::WrittenConfig;
+use super::push::{CreateConfig, WrittenConfig};
 use super::{PushForm, Spelling};
 use crate::dialect::json::{Raw, Text};
 
@@ -69,7 +69,10 @@ pub fn write_http_call(request: &Request, tenant: Option<&str>, spelling: &Spell
         Request::CreatePushConfig(config) => {
             at.configs(&config.task_id);
             let mut body = Vec::with_capacity(256);
-            put(&mut body, &WrittenConfig::of(config, spelling).for_tenant(tenant.map(Text::from)));
+            match is_1_0 {
+                true => put(&mut body, &WrittenConfig::of(config, spelling)),
+                false => put(&mut body, &CreateConfig::of(config, tenant.map(Text::from), spelling)),
+            }
             ("POST", body)
         }
         Request::GetPushConfig { task_id, id } => {

@@ -104,6 +104,28 @@ impl<'a> WrittenConfig<'a> {
     }
 }
 
+/// The request of 0.3's proto that registers a webhook. The servers of the SDKs read all of it over HTTP, too, where the proto has
+/// only its `config` in the body and the task in the path.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CreateConfig<'a> {
+    tenant: Option<Text<'a>>,
+    parent: String,
+    config_id: Option<Text<'a>>,
+    config: WrittenConfig<'a>,
+}
+
+impl<'a> CreateConfig<'a> {
+    pub(super) fn of(config: &'a model::PushConfig, tenant: Option<Text<'a>>, spelling: &Spelling) -> Self {
+        Self {
+            tenant,
+            parent: format!("tasks/{}", config.task_id),
+            config_id: Some(config.id.as_str()).filter(|id| !id.is_empty()).map(Text::from),
+            config: WrittenConfig::of(config, spelling),
+        }
+    }
+}
+
 impl<'a> PushConfig<'a> {
     pub(super) fn of(config: &'a model::PushConfig, spelling: &Spelling) -> Self {
         let authentication = config.authentication.as_ref().map(|AuthenticationInfo { scheme, credentials }| {

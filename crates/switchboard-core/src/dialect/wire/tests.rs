@@ -401,6 +401,9 @@ fn a_webhook_over_http_is_read_as_it_was_written() {
     let request = Request::CreatePushConfig(config.clone().into());
     let (_, path, body) = over_http(Dialect::V0_3Rest, &request, None).unwrap();
     assert_eq!(path, "/v1/tasks/t/pushNotificationConfigs");
+    // The servers of the SDKs look for the whole request.
+    let whole = r#"{"parent":"tasks/t","configId":"c","config":{"name":"tasks/t/pushNotificationConfigs/c","pushNotificationConfig":{"id":"c","url":"https://h.example/hook","token":"s"}}}"#;
+    assert_eq!(String::from_utf8_lossy(&body), whole);
     let (_, read) = v0_3::rest::decode_push_config_body("t".into(), &body, &DecodeLimits::default()).unwrap();
     assert_eq!(read, config);
     let (_, _, body) = over_http(Dialect::V1_0, &request, None).unwrap();

@@ -224,18 +224,26 @@ impl Exchange<'_> {
     }
 
     async fn read(&self, dialect: Dialect, answer: Response<AnswerBody>) -> Result<Answered, Failure> {
-        let (head, body) = answer.into_parts();
+        let (head, mut body) = answer.into_parts();
         let status = head.status.as_u16();
         let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if !head.status.is_success() {
             return Err(self.refusal(dialect, status, &head.headers, &read_refusal(body).await));
         }
-        if media_type == "text/event-stream" {
+        // agent-native says nothing about the type of its streams.
+        let is_untyped_stream = self.is_streamed() && media_type.is_empty();
+        let begun = match is_untyped_stream {
+            true => body.chunk().await?.unwrap_or_default(),
+            false => Bytes::new(),
+        };
+        // The first letter of a comment, or of `data`, `event`, `id` or `retry`. JSON begins with none of them.
+        let looks_like_events = matches!(begun.first(), Some(b':' | b'd' | b'e' | b'i' | b'r'));
+        if media_type == "text/event-stream" || looks_like_events {
             let mut events = Box::new(SseReader {
                 body,
                 parser: SseParser::new(self.shared.limits.event_bytes_max),
-                rest: Bytes::new(),
+                rest: begun,
                 dialect,
                 has_envelope: matches!(self.target.form, Form::JsonRpc(_)),
                 limits: self.shared.limits.decode,
@@ -251,7 +259,7 @@ impl Exchange<'_> {
         }
         let body = match self.is_streamed() {
             // The limits of a stream do not bound its size.
-            true => read_at_most(body, self.shared.limits.reply_bytes_max).await?,
+            true => read_at_most(begun, body, self.shared.limits.reply_bytes_max).await?,
             false => read(body).await?,
         };
         self.reply(dialect, &body, status, &media_type).map(Answered::Reply)

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(20);
 
-pub(super) struct Ended {
-    pub(super) is_success: bool,
+pub(crate) struct Ended {
+    pub(crate) is_success: bool,
     /// Standard output and standard error, in the order they came.
-    pub(super) said: String,
+    pub(crate) said: String,
 }
 
 /// Runs the command, which says what it says into `log`. Fails if it cannot be started or is not done in time.
-pub(super) fn run(mut command: Command, log: &Path, limit: Duration) -> Result<Ended, String> {
+pub(crate) fn run(mut command: Command, log: &Path, limit: Duration) -> Result<Ended, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let write = |error| format!("{}: {error}", log.display());
     let output = File::create(log).map_err(write)?;
