@@ -1,5 +1,6 @@
 //! The exit codes of `conformance` and `doctor`, and what they make of servers that send too much.
-#![allow(clippy::disallowed_methods, reason = "the thread that answers ends with the test process")]
+#![allow(clippy::unwrap_used, reason = "the whole file is tests")]
+#![allow(clippy::disallowed_methods, reason = "the threads that answer end with the test process")]
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
