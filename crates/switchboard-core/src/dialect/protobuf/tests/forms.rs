@@ -322,7 +322,7 @@ fn what_is_wrong_with_an_answer_is_named() {
     let read = |method: &str, message: Vec<u8>| wrong(Package::V1_0.read_reply(method, message.into(), &limits()));
     assert_eq!(read("GetTask", Vec::new()), ["task.status: is required", "task.id: is required and must not be empty"]);
     let unsaid = Package::V1_0.read_reply("GetTask", task("t", status(0)).encode_to_vec().into(), &limits());
-    assert!(matches!(unsaid, Ok(Reply::Task(view)) if view.task.state() == crate::model::TaskState::Unspecified));
+    assert!(matches!(unsaid, Ok(Reply::Task(view)) if view.task.state() == TaskState::Unspecified));
     assert_eq!(read("GetTask", task("t", status(99)).encode_to_vec()), ["task.status.state: 99 is not a task state"]);
     assert_eq!(read("SendMessage", Vec::new()), ["result: holds none of task and message"]);
     let mut odd = task("t", status(1));
