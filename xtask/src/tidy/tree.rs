@@ -92,7 +92,7 @@ const POINTER: &str = ".git";
 
 /// Folders that are not ours to judge: what git, cargo and a running server leave behind. Cargo marks its own.
 fn is_foreign(folder: &Path, name: &str) -> bool {
-    let hidden = name.starts_with('.') && name != ".ci";
+    let hidden = name.starts_with('.') && ![".ci", ".agents"].contains(&name);
     let made = matches!(name, "target" | "reports" | "switchboard-data" | "__pycache__" | "node_modules");
     hidden || made || folder.join("CACHEDIR.TAG").exists()
 }

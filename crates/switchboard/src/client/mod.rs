@@ -272,7 +272,7 @@ impl ClientBuilder {
     }
 
     /// Refuses to call agents whose card is not signed with a key of [`card_keys`](Self::card_keys), with
-    /// [`CallErrorKind::CardNotVerified`](crate::CallErrorKind::CardNotVerified).
+    /// [`CallErrorKind::CardNotVerified`].
     #[must_use]
     pub fn require_signed_cards(self) -> Self {
         Self { requires_signed_cards: true, ..self }
