@@ -69,6 +69,10 @@ fn wrong_usage_is_2() {
         let (code, said) = run(args);
         assert_eq!(code, 2, "{args:?}: {said}");
     }
+    // As JSON, failures have the form of the client commands.
+    let (code, said) = run(&["conformance", "-o", "json", "--only", "nothing", "http://127.0.0.1:1"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.starts_with("{\"error\":{") && said.contains("A2ACLI_ERR_USAGE"), "{said}");
     assert_eq!(run(&["conformance", "--list"]).0, 0);
 }
 

@@ -182,6 +182,22 @@ pub struct SendMessage {
     pub metadata: Option<Json>,
 }
 
+impl SendMessage {
+    /// A message, and nothing said about how it is to be answered.
+    #[must_use]
+    pub fn new(message: Message) -> Self {
+        Self {
+            message,
+            open_as: None,
+            accepted_output_modes: Vec::new(),
+            push_config: None,
+            history_length: None,
+            return_immediately: false,
+            metadata: None,
+        }
+    }
+}
+
 /// Which tasks to list. The default is a first page of all of them, without artifacts.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct ListTasks {

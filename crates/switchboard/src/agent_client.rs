@@ -322,7 +322,7 @@ impl AgentClient {
     /// # Errors
     /// As [`AgentClient::call`].
     pub async fn send(&self, message: Message) -> Result<Sent, CallError> {
-        self.send_with(send_request(message)).await
+        self.send_with(SendMessage::new(message)).await
     }
 
     /// Sends a message with all that can be said about how it is to be answered.
@@ -420,7 +420,7 @@ impl AgentClient {
     /// # Errors
     /// As [`AgentClient::call`].
     pub async fn stream(&self, message: Message) -> Result<TaskStream, CallError> {
-        self.stream_with(send_request(message)).await
+        self.stream_with(SendMessage::new(message)).await
     }
 
     /// Sends a message with all that can be said about how it is to be answered, and streams what comes of it.
@@ -579,18 +579,6 @@ fn text_message(text: &str, task: Option<&TaskId>) -> Message {
     message
 }
 
-pub(crate) fn send_request(message: Message) -> SendMessage {
-    SendMessage {
-        open_as: None,
-        message,
-        accepted_output_modes: Vec::new(),
-        push_config: None,
-        history_length: None,
-        return_immediately: false,
-        metadata: None,
-    }
-}
-
-fn unexpected() -> CallError {
+pub(crate) fn unexpected() -> CallError {
     CallError::new(CallErrorKind::InvalidAnswer, "an answer of another kind than was asked for")
 }

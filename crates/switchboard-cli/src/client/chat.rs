@@ -91,15 +91,7 @@ impl Conversation {
         let mut message = Message::new(Role::User, new_message_id(), parts);
         message.task_id.clone_from(&self.open);
         message.context_id.clone_from(&self.context);
-        SendMessage {
-            open_as: None,
-            message,
-            accepted_output_modes: Vec::new(),
-            push_config: None,
-            history_length: None,
-            return_immediately: false,
-            metadata: None,
-        }
+        SendMessage::new(message)
     }
 }
 

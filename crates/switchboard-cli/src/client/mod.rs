@@ -19,7 +19,7 @@ mod reference;
 mod render;
 pub(crate) mod send;
 mod session;
-mod settings;
+pub(crate) mod settings;
 pub(crate) mod show_config;
 pub(crate) mod task;
 pub(crate) mod text;
@@ -46,6 +46,8 @@ use tokens::Tokens;
 
 /// The names of the commands here.
 const COMMANDS: [&str; 6] = ["card", "send", "task", "auth", "config", "chat"];
+/// Those of the commands that look at agents in their own way, and fail in the same words.
+const CHECKS: [&str; 2] = ["conformance", "doctor"];
 
 /// Runs a client command.
 pub(crate) fn run(command: &Command, matches: &ArgMatches, environment: &Environment) -> ExitCode {
@@ -121,10 +123,15 @@ fn fallback_printer(output: Option<&str>) -> Printer {
     Printer { format, is_live: false, is_verbose: false }
 }
 
+/// Says why a command failed that has no session.
+pub(crate) fn fail(error: &ClientError, is_json: bool) -> ExitCode {
+    fallback_printer(is_json.then_some("json")).fail(error)
+}
+
 /// Says that a client command was typed wrongly, in the form that was asked for. None for other commands, which clap speaks for.
 pub(crate) fn usage_error(arguments: &[OsString], error: &clap::Error, environment: &Environment) -> Option<ExitCode> {
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    words.get(1).filter(|name| COMMANDS.contains(&name.as_str()))?;
+    words.get(1).filter(|name| COMMANDS.contains(&name.as_str()) || CHECKS.contains(&name.as_str()))?;
     let mut asked = of_variable(environment);
     for (at, word) in words.iter().enumerate() {
         let value = match word.as_str() {

@@ -244,15 +244,7 @@ pub(crate) async fn run(session: &Session, args: &SendArgs, matches: &ArgMatches
     let mut message = Message::new(Role::User, new_message_id(), parts);
     message.task_id = session.settings.text("task-id").map(Into::into);
     message.context_id = session.settings.text("context-id").map(Into::into);
-    let send = SendMessage {
-        open_as: None,
-        message,
-        accepted_output_modes: Vec::new(),
-        push_config: None,
-        history_length: None,
-        return_immediately: false,
-        metadata,
-    };
+    let send = SendMessage { metadata, ..SendMessage::new(message) };
     let sending = async {
         let agent = session.agent().await?;
         let follower = Follower { session, agent: &agent, is_live: session.printer.is_live };

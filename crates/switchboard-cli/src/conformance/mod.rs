@@ -19,6 +19,8 @@ use std::process::ExitCode;
 
 use tokio::time::Instant;
 
+use crate::client;
+use crate::client::error::{ClientError, Code};
 use crate::config::Environment;
 use crate::output;
 use args::{Agent, ConformanceArgs, Format};
@@ -28,10 +30,8 @@ use catalog::{Check, Level, Run};
 use report::{Outcome, Report, Status};
 use wire::{Interface, Wire};
 
-/// Exit codes: a failed MUST, wrong usage, and no card.
+/// The exit code for a failed MUST.
 const FAULT_FOUND: u8 = 1;
-const USAGE: u8 = 2;
-const NO_CARD: u8 = 3;
 
 /// Checks the agent that the command line names, and says what was found.
 pub(crate) fn run(args: &ConformanceArgs, environment: &Environment) -> ExitCode {
@@ -39,13 +39,14 @@ pub(crate) fn run(args: &ConformanceArgs, environment: &Environment) -> ExitCode
         output::say(report::list().trim_end());
         return ExitCode::SUCCESS;
     }
+    let failed = |error: &ClientError| client::fail(error, args.output == Format::Json);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return failed(FAULT_FOUND, error),
+        Err(error) => return failed(&ClientError::internal(error)),
     };
     let report = match runtime.block_on(check(args, environment)) {
         Ok(report) => report,
-        Err((code, why)) => return failed(code, why),
+        Err(error) => return failed(&error),
     };
     let written = match args.output {
         Format::Text => report.text(),
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &ConformanceArgs, environment: &Environment) -> ExitCode
         None => output::say(written.trim_end()),
         Some(file) => {
             if let Err(error) = std::fs::write(file, written) {
-                return failed(FAULT_FOUND, format_args!("{}: cannot be written: {error}", file.display()));
+                return failed(&ClientError::internal(format_args!("{}: cannot be written: {error}", file.display())));
             }
             output::say(report.summary());
         }
@@ -64,19 +65,14 @@ pub(crate) fn run(args: &ConformanceArgs, environment: &Environment) -> ExitCode
     if report.failures() > 0 && !args.no_fail { ExitCode::from(FAULT_FOUND) } else { ExitCode::SUCCESS }
 }
 
-fn failed(code: u8, why: impl std::fmt::Display) -> ExitCode {
-    output::complain(why);
-    ExitCode::from(code)
-}
-
 /// # Errors
-/// The exit code, and why nothing could be checked.
-async fn check(args: &ConformanceArgs, environment: &Environment) -> Result<Report, (u8, String)> {
-    let usage = |why: String| (USAGE, why);
-    let agent = Agent::named(&args.agent, environment).map_err(usage)?;
-    let chosen = chosen(&args.only).map_err(usage)?;
-    let mut wire = agent.wire().map_err(usage)?;
-    let card = Card::find(&wire, &agent.reference).await.map_err(|why| (NO_CARD, why))?;
+/// Why nothing could be checked.
+async fn check(args: &ConformanceArgs, environment: &Environment) -> Result<Report, ClientError> {
+    let agent = Agent::named(&args.agent, environment)?;
+    let chosen = chosen(&args.only).map_err(ClientError::usage)?;
+    let mut wire = agent.wire().map_err(ClientError::usage)?;
+    let found = Card::find(&wire, &agent.reference).await;
+    let card = found.map_err(|why| ClientError::new(Code::CardNotFound, why))?;
     agent.prove(&mut wire, &card);
     wire.extensions = card.required_extensions().join(", ");
     let texts = Texts { plain: args.text.clone(), slow: args.slow_text.clone(), question: args.question_text.clone() };

@@ -21,6 +21,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use switchboard_core::model::Timestamp;
 
+use crate::client;
+use crate::client::error::ClientError;
 use crate::config::Environment;
 use crate::conformance::args::{Agent, AgentArgs, duration};
 use crate::conformance::wire::shown;
@@ -105,19 +107,14 @@ pub(crate) fn wrong(step: &'static str, seen: impl Into<String>, fix: impl Into<
 
 /// Examines the agent that the command line names.
 pub(crate) fn run(args: &DoctorArgs, environment: &Environment) -> ExitCode {
+    let failed = |error: &ClientError| client::fail(error, args.output == Format::Json);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => {
-            output::complain(error);
-            return ExitCode::FAILURE;
-        }
+        Err(error) => return failed(&ClientError::internal(error)),
     };
     let findings = match runtime.block_on(examine(args, environment, clock::now())) {
         Ok(findings) => findings,
-        Err(why) => {
-            output::complain(why);
-            return ExitCode::from(2);
-        }
+        Err(error) => return failed(&error),
     };
     match args.output {
         Format::Text => output::say(as_text(&findings, std::io::stdout().is_terminal()).trim_end()),
@@ -129,13 +126,14 @@ pub(crate) fn run(args: &DoctorArgs, environment: &Environment) -> ExitCode {
 
 /// # Errors
 /// When the command line names no agent, or something that cannot be used.
-async fn examine(args: &DoctorArgs, environment: &Environment, now: Timestamp) -> Result<Vec<Finding>, String> {
+async fn examine(args: &DoctorArgs, environment: &Environment, now: Timestamp) -> Result<Vec<Finding>, ClientError> {
     let agent = Agent::named(&args.agent, environment)?;
-    let mut wire = agent.wire()?;
+    let mut wire = agent.wire().map_err(ClientError::usage)?;
     let mut findings = Vec::new();
     if let Some(url) = agent.reference.url() {
-        let target = reach::Target::parse(url)?;
-        let is_reached = reach::examine(&target, &args.agent, wire.timeout, now, &mut findings).await?;
+        let target = reach::Target::parse(url).map_err(ClientError::usage)?;
+        let reached = reach::examine(&target, &args.agent, wire.timeout, now, &mut findings).await;
+        let is_reached = reached.map_err(ClientError::usage)?;
         if !is_reached {
             return Ok(findings);
         }

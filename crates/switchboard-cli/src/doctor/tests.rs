@@ -336,5 +336,5 @@ async fn an_agent_must_be_named() {
     let mut args = args("x");
     args.agent.url = None;
     let error = Box::pin(examine(&args, &Environment::default(), clock::now())).await.unwrap_err();
-    assert!(error.contains("--agent-card"), "{error}");
+    assert!(error.hint.as_deref().is_some_and(|hint| hint.contains("--agent-card")), "{error:?}");
 }

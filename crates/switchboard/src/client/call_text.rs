@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::negotiation::Form;
 use super::task_result::{said, status_text};
 use super::{Client, Credentials};
-use crate::agent_client::{AgentClient, Sent, send_request};
+use crate::agent_client::{AgentClient, Sent};
 use crate::call_error::{CallError, CallErrorKind};
 use crate::random;
 
@@ -139,7 +139,7 @@ fn agent_native_card(base: &str) -> String {
 
 /// Sends a message without waiting for its end, and asks for the task until it has ended.
 async fn ask_later(agent: &AgentClient, message: Message, until: Instant, limit: Duration) -> Result<Sent, CallError> {
-    let send = SendMessage { return_immediately: true, ..send_request(message) };
+    let send = SendMessage { return_immediately: true, ..SendMessage::new(message) };
     let mut task = match agent.send_with(send).await? {
         Sent::Task(task) => task,
         Sent::Message(message) => return Ok(Sent::Message(message)),

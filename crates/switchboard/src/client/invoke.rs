@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::negotiation::Form;
 use super::task_result::said;
 use super::{Client, Credentials};
-use crate::agent_client::{AgentClient, Sent, send_request};
+use crate::agent_client::{AgentClient, Sent};
 use crate::call_error::CallError;
 use crate::random;
 
@@ -160,7 +160,7 @@ assert_eq!((result.success, result.response_text.as_deref(), result.error), (tru
         }
         let metadata =
             (!metadata.is_empty()).then(|| Json::from_trusted(serde_json::Value::Object(metadata).to_string()));
-        let send = SendMessage { return_immediately: true, metadata, ..send_request(message) };
+        let send = SendMessage { return_immediately: true, metadata, ..SendMessage::new(message) };
         let sent = agent.clone().with_deadline(INVOKE_SUBMIT_MAX).send_with(send).await?;
         Ok((agent, sent))
     }

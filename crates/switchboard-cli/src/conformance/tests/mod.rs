@@ -33,7 +33,7 @@ fn args(url: &str, only: &[&str]) -> ConformanceArgs {
 async fn report(args: &ConformanceArgs) -> Report {
     match Box::pin(check(args, &Environment::default())).await {
         Ok(report) => report,
-        Err((code, why)) => panic!("{code}: {why}"),
+        Err(error) => panic!("{error:?}"),
     }
 }
 

@@ -125,15 +125,15 @@ async fn without_a_card_there_is_nothing_to_check() {
     )
     .await;
     let checked = Box::pin(super::check(&args(&served.url, &[]), &crate::config::Environment::default())).await;
-    let Err((code, why)) = checked else { panic!("a card was found") };
-    assert_eq!(code, 3);
-    assert!(why.contains("answered HTTP 404 in place of an agent card"), "{why}");
+    let Err(error) = checked else { panic!("a card was found") };
+    assert_eq!(error.code.name(), "A2ACLI_ERR_CARD_NOT_FOUND");
+    assert!(error.message.contains("answered HTTP 404 in place of an agent card"), "{error:?}");
 }
 
 #[tokio::test]
 async fn a_check_that_does_not_exist_is_wrong_usage() {
     let checked =
         Box::pin(super::check(&args("http://127.0.0.1:1", &["no-such"]), &crate::config::Environment::default())).await;
-    let Err((code, why)) = checked else { panic!("it was taken") };
-    assert_eq!((code, why.contains("--list")), (2, true), "{why}");
+    let Err(error) = checked else { panic!("it was taken") };
+    assert_eq!((error.code.name(), error.message.contains("--list")), ("A2ACLI_ERR_USAGE", true), "{error:?}");
 }
