@@ -321,5 +321,5 @@ fn shells_and_man_know_every_command_and_flag() {
     }
     let unknown = command(BINARY).args(["man", "sarve"]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(said(&unknown).contains("there is no command \"sarve\"; there are serve, "), "{}", said(&unknown));
+    assert!(said(&unknown).contains("there is no command \"sarve\"; there are send, "), "{}", said(&unknown));
 }

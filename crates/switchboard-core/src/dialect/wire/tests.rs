@@ -309,8 +309,9 @@ fn a_state_that_an_agent_of_0_3_cannot_determine_is_final() {
     };
     assert_eq!(read(Dialect::V0_3, "unknown"), Some(TaskState::Failed));
     assert_eq!(read(Dialect::V0_3Rest, "TASK_STATE_UNSPECIFIED"), Some(TaskState::Failed));
-    // 1.0 has no such state, and a name that is none is an error in every version.
-    assert_eq!(read(Dialect::V1_0, "TASK_STATE_UNSPECIFIED"), None);
+    // In 1.0 it is no state at all. A name that is none is an error in every version.
+    assert_eq!(read(Dialect::V1_0, "TASK_STATE_UNSPECIFIED"), Some(TaskState::Unspecified));
+    assert_eq!(read(Dialect::V1_0, "lost"), None);
     assert_eq!([Dialect::V0_3, Dialect::V0_3Rest].map(|dialect| read(dialect, "lost")), [None, None]);
 }
 
