@@ -10,7 +10,7 @@ use crate::output;
 /// Of a body so much is shown.
 const BODY_BYTES_SHOWN_MAX: usize = 8 * 1_024;
 /// Headers whose values say nothing secret.
-const OPEN_HEADERS: [&str; 14] = [
+const OPEN_HEADERS: [&str; 18] = [
     "accept",
     "content-type",
     "content-length",
@@ -25,6 +25,10 @@ const OPEN_HEADERS: [&str; 14] = [
     "grpc-status",
     "last-event-id",
     "idempotency-key",
+    "last-modified",
+    "vary",
+    "server",
+    "x-request-id",
 ];
 /// Members of JSON whose values are secret.
 const SECRET_MEMBERS: [&str; 2] = ["token", "credentials"];

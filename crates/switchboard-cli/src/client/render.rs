@@ -32,7 +32,8 @@ impl Lines {
     pub(crate) fn block(&mut self, label: &str, text: &str) -> &mut Self {
         self.0.push_str(label);
         self.0.push_str(":\n");
-        for line in clean_lines(text) {
+        // The line break at the end of a text begins no further line.
+        for line in clean_lines(text.strip_suffix('\n').unwrap_or(text)) {
             self.0.push_str("  ");
             self.0.push_str(&line);
             self.0.push('\n');
@@ -117,8 +118,9 @@ fn status_message(lines: &mut Lines, message: &Message, detail: Detail) {
 }
 
 fn artifact(lines: &mut Lines, artifact: &Artifact, note: &str, detail: Detail) {
-    let name = artifact.name.as_deref().unwrap_or_default();
-    lines.field("Artifact", format!("{} {name}{note}", artifact.artifact_id).replace(['\n', '\r'], " "));
+    let words = [artifact.artifact_id.as_str(), artifact.name.as_deref().unwrap_or_default(), note];
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    lines.field("Artifact", words.join(" ").replace(['\n', '\r'], " "));
     // The chunks of a streamed text are one text.
     if artifact.parts.len() > 1 && artifact.parts.iter().all(|part| part.as_text().is_some()) {
         lines.block("Text", &artifact.text());
@@ -193,9 +195,9 @@ pub(crate) fn update(lines: &mut Lines, update: &Update, detail: Detail) {
         Update::Artifact(update) => {
             lines.field("Task", update.task_id.as_str());
             let note = match (update.append, update.last_chunk) {
-                (true, true) => " (appended, last chunk)",
-                (true, false) => " (appended)",
-                (false, true) => " (last chunk)",
+                (true, true) => "(appended, last chunk)",
+                (true, false) => "(appended)",
+                (false, true) => "(last chunk)",
                 (false, false) => "",
             };
             artifact(lines, &update.artifact, note, detail);
