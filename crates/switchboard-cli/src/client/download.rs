@@ -12,7 +12,7 @@ use super::error::ClientError;
 use super::options::{CommonArgs, Flags};
 use super::render::Lines;
 use super::session::{Agent, CALL_MAX, Session};
-use super::task::TaskArgs;
+use super::task_args::TaskArgs;
 
 /// A name is not longer; the file system allows 255 bytes.
 const NAME_BYTES_MAX: usize = 120;

@@ -20,7 +20,7 @@ use super::error::ClientError;
 use super::follow::{Follower, encoded};
 use super::options::{CommonArgs, Flags};
 use super::session::{Agent, CALL_MAX, Session};
-use super::task::TaskArgs;
+use super::task_args::TaskArgs;
 
 /// Connections that agents may have open at once; a further one waits.
 const CONNECTIONS_MAX: usize = 64;

@@ -13,7 +13,7 @@ pub(crate) mod error;
 mod follow;
 mod listen;
 pub(crate) mod options;
-mod printer;
+pub(crate) mod printer;
 mod push;
 mod reference;
 mod render;
@@ -22,6 +22,7 @@ mod session;
 pub(crate) mod settings;
 pub(crate) mod show_config;
 pub(crate) mod task;
+mod task_args;
 pub(crate) mod text;
 mod tokens;
 
@@ -37,7 +38,7 @@ use auth::AuthCommand;
 use card::CardCommand;
 use error::{ClientError, Code};
 use options::{CommonArgs, Flags};
-use printer::{Format, Printer};
+use printer::Printer;
 use session::Session;
 use settings::{KEYS, Settings};
 use show_config::ConfigCommand;
@@ -58,7 +59,7 @@ pub(crate) fn run(command: &Command, matches: &ArgMatches, environment: &Environ
         Ok(settings) => settings,
         Err(error) => {
             let asked = common.output.clone().or_else(|| of_variable(environment));
-            return fallback_printer(asked.as_deref()).fail(&error);
+            return Printer::plain(asked.as_deref() == Some("json")).fail(&error);
         }
     };
     let session = Session::new(settings, Tokens::of(environment), common.stream);
@@ -118,16 +119,6 @@ fn of_variable(environment: &Environment) -> Option<String> {
     environment.raw("A2ACLI_OUTPUT").and_then(|value| value.into_string().ok())
 }
 
-fn fallback_printer(output: Option<&str>) -> Printer {
-    let format = if output == Some("json") { Format::Json } else { Format::Text };
-    Printer { format, is_live: false, is_verbose: false }
-}
-
-/// Says why a command failed that has no session.
-pub(crate) fn fail(error: &ClientError, is_json: bool) -> ExitCode {
-    fallback_printer(is_json.then_some("json")).fail(error)
-}
-
 /// Says that a client command was typed wrongly, in the form that was asked for. None for other commands, which clap speaks for.
 pub(crate) fn usage_error(arguments: &[OsString], error: &clap::Error, environment: &Environment) -> Option<ExitCode> {
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -152,7 +143,7 @@ pub(crate) fn usage_error(arguments: &[OsString], error: &clap::Error, environme
         Some(usage) => format!("{usage}; see --help"),
         None => "see --help".to_owned(),
     });
-    Some(fallback_printer(asked.as_deref()).fail(&failure))
+    Some(Printer::plain(asked.as_deref() == Some("json")).fail(&failure))
 }
 
 /// The commands, with what the settings come to when nothing more is said at the end of the help of those here.

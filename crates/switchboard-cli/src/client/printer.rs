@@ -25,6 +25,12 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
+    /// For what is said before the settings are known, or without them.
+    pub(crate) fn plain(is_json: bool) -> Self {
+        let format = if is_json { Format::Json } else { Format::Text };
+        Self { format, is_live: false, is_verbose: false }
+    }
+
     pub(crate) fn is_json(&self) -> bool {
         self.format == Format::Json
     }

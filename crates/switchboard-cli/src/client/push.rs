@@ -11,7 +11,7 @@ use super::listen::{self, ListenArgs};
 use super::options::{CommonArgs, Flags};
 use super::render::{self, Lines};
 use super::session::{Agent, CALL_MAX, Session};
-use super::task::TaskArgs;
+use super::task_args::TaskArgs;
 
 /// So many pages of webhooks are read.
 const PAGES_MAX: usize = 100;

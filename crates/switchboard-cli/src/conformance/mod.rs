@@ -19,8 +19,8 @@ use std::process::ExitCode;
 
 use tokio::time::Instant;
 
-use crate::client;
 use crate::client::error::{ClientError, Code};
+use crate::client::printer::Printer;
 use crate::config::Environment;
 use crate::output;
 use args::{Agent, ConformanceArgs, Format};
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ConformanceArgs, environment: &Environment) -> ExitCode
         output::say(report::list().trim_end());
         return ExitCode::SUCCESS;
     }
-    let failed = |error: &ClientError| client::fail(error, args.output == Format::Json);
+    let failed = |error: &ClientError| Printer::plain(args.output == Format::Json).fail(error);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&ClientError::internal(error)),

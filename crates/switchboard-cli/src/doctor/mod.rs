@@ -21,8 +21,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use switchboard_core::model::Timestamp;
 
-use crate::client;
 use crate::client::error::ClientError;
+use crate::client::printer::Printer;
 use crate::config::Environment;
 use crate::conformance::args::{Agent, AgentArgs, duration};
 use crate::conformance::wire::shown;
@@ -107,7 +107,7 @@ pub(crate) fn wrong(step: &'static str, seen: impl Into<String>, fix: impl Into<
 
 /// Examines the agent that the command line names.
 pub(crate) fn run(args: &DoctorArgs, environment: &Environment) -> ExitCode {
-    let failed = |error: &ClientError| client::fail(error, args.output == Format::Json);
+    let failed = |error: &ClientError| Printer::plain(args.output == Format::Json).fail(error);
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&ClientError::internal(error)),
