@@ -96,7 +96,7 @@ impl Conversation {
 }
 
 /// # Errors
-/// When there is no agent, or nobody to talk to it.
+/// When there is no agent, or neither a terminal to print to nor lines to read.
 pub(crate) async fn run(session: &Session, _: &ChatArgs) -> Result<(), ClientError> {
     let is_terminal = std::io::stdout().is_terminal() && !session.printer.is_json();
     if !is_terminal && std::io::stdin().is_terminal() {
@@ -124,7 +124,7 @@ pub(crate) async fn run(session: &Session, _: &ChatArgs) -> Result<(), ClientErr
         match done {
             Ok(()) => {}
             Err(error) if error.code == Code::OutputClosed => return Err(error),
-            // A turn that fails does not end the conversation, unless nobody is there to see it.
+            // On a terminal the user sees the error and goes on. A script is told by the exit code.
             Err(error) if is_terminal => drop(session.printer.fail(&error)),
             Err(error) => return Err(error),
         }

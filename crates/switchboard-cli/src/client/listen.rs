@@ -55,7 +55,7 @@ pub(crate) async fn run(session: &Session, agent: &Agent, args: &ListenArgs) -> 
     let listener = listener.map_err(|error| ClientError::usage(format!("--listen {}: {error}", args.listen)))?;
     let address = listener.local_addr().map_err(ClientError::internal)?;
     let url = args.public_url.clone().unwrap_or_else(|| format!("http://{address}/"));
-    // Two random ids are a token that nobody guesses.
+    // Two random ids are a token that other senders cannot guess.
     let token = format!("{}{}", new_message_id(), new_message_id());
     let (sender, mut updates) = mpsc::channel(UPDATES_WAITING_MAX);
     let wanted = task.clone();

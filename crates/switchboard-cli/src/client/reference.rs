@@ -27,7 +27,7 @@ pub(crate) fn binding(name: &str) -> Option<ProtocolBinding> {
 ///
 /// # Errors
 /// When it names nothing, or the catalog has no such entry.
-pub(crate) async fn resolve(text: &str, settings: &Settings) -> Result<CardReference, ClientError> {
+pub(crate) fn resolve(text: &str, settings: &Settings) -> Result<CardReference, ClientError> {
     match text.strip_prefix("catalog:") {
         Some(name) => {
             let entry = catalog_entry(name, settings)?;

@@ -161,7 +161,7 @@ impl Session {
     /// # Errors
     /// When there is none, or no way to it.
     pub(crate) async fn find(&self) -> Result<Found, ClientError> {
-        let reference = reference::resolve(self.agent_reference()?, &self.settings).await?;
+        let reference = reference::resolve(self.agent_reference()?, &self.settings)?;
         let mut limits = ClientLimits::default();
         limits.call = CALL_MAX;
         limits.send = WORK_MAX;
@@ -205,7 +205,7 @@ impl Session {
         })
     }
 
-    /// The keys by which signatures of cards are verified. Keys of the agent's own host are fetched.
+    /// The keys that the user named to verify signatures of cards. No others are fetched.
     fn card_keys(&self) -> Result<CardKeys, ClientError> {
         let mut keys = CardKeys::none();
         for path in self.settings.list("card-key") {

@@ -206,7 +206,7 @@ impl Settings {
         })
     }
 
-    /// Warns of a file that was found on the way up and decides who is called, or how safely: whoever wrote it may be after the
+    /// Warns of a `.env` that was found in a folder above and names the agent, or turns verification off: its author may want the
     /// credentials that come from elsewhere.
     fn warn_of_reach(&mut self) {
         let found = |name: &str| match self.values.get(name).map(|value| &value.source) {

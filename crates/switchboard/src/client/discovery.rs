@@ -150,7 +150,7 @@ impl CardReference {
     }
 }
 
-/// How many unfinished fetches there may be before those that nobody waits for are looked for.
+/// How many unfinished fetches there may be before those without a waiting call are looked for.
 const FETCHES_MAX: usize = 64;
 
 /// What a fetch came to, once it is over.
