@@ -132,6 +132,12 @@ async fn what_is_wrong_with_an_envelope_is_said() {
         r#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":[]}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":"t"}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":7}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":7},"more":{}}"#,
+        r#"{"jsonrpc":"2.0","method":"GetTask","params":{"id":"none"},"more":{},"id":2}"#,
+        r#"{"method":"GetTask","params":{"id":"none"},"id":3,"jsonrpc":"2.0","more":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"none"},"params":{"id":"none"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"none",}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"none"}}}"#,
     ] {
         let answer = edge.post("/", body).await;
         assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "application/json"), "{body}");

@@ -1,11 +1,13 @@
 //! Detection as tables: what a request says, and which dialect that is. Where a row could be read in two ways, it names
 //! its winner.
 
+use crate::dialect::json::DecodeLimits;
+use crate::dialect::{v0_3, v1_0};
 use crate::error::ProtocolError;
 use crate::model::Dialect::{self, AgentNative, Selectools, V0_3, V0_3Rest, V1_0};
 use crate::model::Package;
 
-use super::{Clues, DetectError, Detected, Ingress, Mount, claimed, spelling};
+use super::{Clues, DetectError, Detected, Ingress, METHODS, Mount, claimed, spelling};
 
 const NEW: Ingress<'_> = Ingress::JsonRpc { method: "SendMessage", params: None };
 const OLD: Ingress<'_> = Ingress::JsonRpc { method: "message/send", params: None };
@@ -314,4 +316,19 @@ fn a_mount_outranks_the_version_and_the_version_outranks_a_claim() {
         }
     }
     assert_eq!(claimed(&clues(None, Some(Selectools), OLD)), None);
+}
+
+/// The binding of JSON-RPC takes what is left of a body for the parameters, and relies on every method to refuse what is not one
+/// object.
+#[test]
+fn every_method_refuses_parameters_that_are_not_one_object() {
+    let limits = DecodeLimits::default();
+    let whole = r#"{"id":"1","taskId":"1","message":{"messageId":"1","role":"ROLE_USER","parts":[{"text":"a"}]}}"#;
+    for (old, new) in METHODS.into_iter().chain([("tasks/get", "ListTasks")]) {
+        for params in [format!("{whole},\"b\":{{}}"), whole[..whole.len() - 1].to_owned(), format!("[{whole}]")] {
+            assert!(v1_0::decode_call(new, Some(&params), &limits).is_err(), "{new} {params}");
+            assert!(v0_3::rpc::decode_call(old, Some(&params), &limits).is_err(), "{old} {params}");
+        }
+    }
+    assert!(v1_0::decode_call("SendMessage", Some(whole), &limits).is_ok());
 }

@@ -6,6 +6,7 @@
 mod merge;
 mod read;
 mod request;
+mod scan;
 mod ser;
 mod write;
 
@@ -15,6 +16,7 @@ pub use read::{
     decode_base64, excerpt, parse_object, present_raw,
 };
 pub use request::{Check, DecodeLimits, Decoded, check_id, read_body, read_params, unknown_method};
+pub use scan::{NotScanned, ScannedMembers, plain_text};
 pub use ser::{Unwritable, append};
 pub use write::{
     Object, write_array, write_base64, write_i64, write_json, write_str, write_strings, write_timestamp, write_u64,

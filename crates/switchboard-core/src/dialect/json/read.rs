@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use serde::de::value::MapAccessDeserializer;
+use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 use serde_json::error::Category;
@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use crate::model::{Json, Timestamp};
 
 use super::Check;
+use super::scan::plain_text;
 use super::ser::{PLAIN, RAW};
 
 /// How many items of one list are kept; the rest is counted and dropped. Configured limits lie below this, so that a
@@ -292,6 +293,12 @@ impl<'a, T: Deserialize<'a>> LazyMember<'a, T> {
             Self::Own(own) => return Some(own),
             Self::Sent(text) => text,
         };
+        // Most of them are words, for which a reader of JSON need not be set up again.
+        if let Some(word) = plain_text(text)
+            && let Ok(own) = T::deserialize(BorrowedStrDeserializer::<de::value::Error>::new(word))
+        {
+            return Some(own);
+        }
         match serde_json::from_str(text) {
             Ok(own) => Some(own),
             Err(error) => {

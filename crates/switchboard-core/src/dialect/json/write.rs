@@ -145,14 +145,14 @@ fn needs_escapes(bytes: &[u8]) -> bool {
     }
 }
 
-/// Not zero if one of eight bytes is special. All eight are looked at in one register: subtracting borrows into the high
-/// bit of a byte that was less than what is subtracted from it.
+/// Not zero if one of eight bytes is special; then the lowest bit that is set belongs to the first of them. All eight are looked at
+/// in one register: subtracting borrows into the high bit of a byte that was less than what is subtracted from it.
 #[inline]
-fn specials(word: [u8; 8]) -> u64 {
+pub(super) fn specials(word: [u8; 8]) -> u64 {
     const fn all(byte: u8) -> u64 {
-        u64::from_ne_bytes([byte; 8])
+        u64::from_le_bytes([byte; 8])
     }
-    let word = u64::from_ne_bytes(word);
+    let word = u64::from_le_bytes(word);
     let less_than = |word: u64, bound: u8| word.wrapping_sub(all(bound)) & !word;
     let equal = |byte: u8| less_than(word ^ all(byte), 1);
     (less_than(word, 0x20) | equal(b'"') | equal(b'\\')) & all(0x80)

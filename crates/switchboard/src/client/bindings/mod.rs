@@ -146,10 +146,19 @@ impl Exchange<'_> {
             );
             return Err(Failure::NotHere(CallError::new(CallErrorKind::NotAllowed, why)));
         }
-        match timeout_at(self.until, self.make_now()).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(Failure::Failed(CallError::timed_out(self.limit).having_arrived())),
+        let late = || Failure::Failed(CallError::timed_out(self.limit).having_arrived());
+        // The limits of an HTTP request keep the deadline of a whole answer, so a second timer is not set for it.
+        if self.is_within_request_limits() {
+            return match self.make_now().await {
+                Err(Failure::Failed(_)) if Instant::now() >= self.until => Err(late()),
+                outcome => outcome,
+            };
         }
+        timeout_at(self.until, self.make_now()).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    fn is_within_request_limits(&self) -> bool {
+        !self.is_streamed() && matches!(self.target.form, Form::JsonRpc(_) | Form::Http(_))
     }
 
     async fn make_now(&self) -> Result<Answered, Failure> {

@@ -46,6 +46,7 @@ impl Binding for JsonRpc {
             self.compat = Some(Box::new(compat));
             return;
         }
+        self.compat = None;
         self.verdict = verdict;
         self.id = envelope.id.to_owned();
         self.only_events = only_events(verdict.dialect, &envelope.method, request.head.headers);
@@ -73,6 +74,10 @@ impl Binding for JsonRpc {
 
     fn open<'b>(&self, body: &'b [u8]) -> Result<Envelope<'b>, (ProtocolError, String)> {
         Envelope::parse(body)
+    }
+
+    fn open_quickly<'b>(&self, body: &'b [u8]) -> Option<Envelope<'b>> {
+        Envelope::assume(body)
     }
 
     fn decode(

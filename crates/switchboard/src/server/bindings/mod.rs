@@ -22,7 +22,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use switchboard_core::call::{BoxFuture, Caller, Reply, Request, UpdateStream};
 use switchboard_core::dialect::detect::{DetectError, Detected, Ingress};
-use switchboard_core::dialect::json::{Decoded, Text};
+use switchboard_core::dialect::json::{Decoded, ScannedMembers, Text, plain_text};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Dialect;
 use switchboard_engine::escaped::Escaped;
@@ -75,6 +75,12 @@ pub(crate) trait Binding: Send + Sync {
     fn open<'b>(&self, body: &'b [u8]) -> Result<Envelope<'b>, (ProtocolError, String)> {
         let _ = body;
         Ok(Envelope::NONE)
+    }
+
+    /// Opens an envelope without a look at the parameters in it. What comes out holds only if they are read as an object.
+    fn open_quickly<'b>(&self, body: &'b [u8]) -> Option<Envelope<'b>> {
+        let _ = body;
+        None
     }
 
     /// What is asked for.
@@ -224,23 +230,35 @@ where
                 }
             }
         };
-        let envelope = match binding.open(&body) {
-            Ok(envelope) => envelope,
+        let call = |binding: &mut P, envelope: &Envelope<'_>, is_assumed: bool| {
+            let dialect = match dialect {
+                Some(dialect) => dialect,
+                None => decide(binding, envelope.ingress(), envelope)?,
+            };
+            if is_assumed && dialect.is_compat_rpc() {
+                return Ok(None);
+            }
+            let called = binding.decode(request, envelope, &body).and_then(|decoded| {
+                let mut caller = request.caller(identity, decoded.tenant.as_deref(), dialect)?;
+                binding.set_caller(&mut caller);
+                Ok(PendingCall::begin(binding, request.head.note, request.agent, caller, decoded.request))
+            });
+            called.map(Some).map_err(|rejection| rejection.boxed_response(binding))
+        };
+        // A2A itself reads the parameters of every call as an object, which shows that the envelope was right. If anything is wrong,
+        // the whole is read again, in order.
+        if let Some(envelope) = binding.open_quickly(&body)
+            && let Ok(Some(pending)) = call(binding, &envelope, true)
+        {
+            return Ok(pending);
+        }
+        match binding.open(&body) {
+            Ok(envelope) => call(binding, &envelope, false).map(|called| called.expect("it was not assumed")),
             Err((error, id)) => {
                 learn_spelling(binding, request, &id);
-                return Err(Box::new(binding.error(&error)));
+                Err(Box::new(binding.error(&error)))
             }
-        };
-        let dialect = match dialect {
-            Some(dialect) => dialect,
-            None => decide(binding, envelope.ingress(), &envelope)?,
-        };
-        let called = binding.decode(request, &envelope, &body).and_then(|decoded| {
-            let mut caller = request.caller(identity, decoded.tenant.as_deref(), dialect)?;
-            binding.set_caller(&mut caller);
-            Ok(PendingCall::begin(binding, request.head.note, request.agent, caller, decoded.request))
-        });
-        called.map_err(|rejection| rejection.boxed_response(binding))
+        }
     }
 }
 
@@ -425,6 +443,35 @@ impl<'a> Envelope<'a> {
             return Err((invalid("method is missing"), id.to_owned()));
         };
         Ok(Self { id, method, params: raw.params.map(RawValue::get) })
+    }
+
+    /// Reads an envelope that is right and plain, as nearly all are. The parameters are not looked into: if they come last, they are
+    /// taken to be all that is left. So it holds only if they are then read as one object. Of any other envelope it says nothing.
+    pub(crate) fn assume(body: &'a [u8]) -> Option<Self> {
+        let text = std::str::from_utf8(body).ok()?;
+        let (mut jsonrpc, mut id, mut method, mut params) = (None, None, None, None);
+        let mut members = ScannedMembers::of(text).ok()?;
+        while let Some(name) = members.next_name().ok()? {
+            let member = match name {
+                "jsonrpc" => &mut jsonrpc,
+                "id" => &mut id,
+                "method" => &mut method,
+                "params" if params.is_none() => {
+                    params = members.assumed_last_object();
+                    if params.is_some() {
+                        break;
+                    }
+                    &mut params
+                }
+                _ => return None,
+            };
+            if member.replace(members.value().ok()?).is_some() {
+                return None;
+            }
+        }
+        let (id, params) = (id.unwrap_or("null"), params.filter(|params| *params != "null"));
+        let method = plain_text(method?).filter(|method| !method.is_empty())?;
+        (jsonrpc? == "\"2.0\"" && is_id(id)).then_some(Self { id, method: Cow::Borrowed(method), params })
     }
 }
 

@@ -142,15 +142,19 @@ impl Incoming<'_, '_> {
         dialect: Dialect,
     ) -> Result<Caller, ProtocolError> {
         let head = &self.head;
-        // One pass finds all three, of which most requests have none. The first of a name counts. A value that is not
+        // One pass finds all of them, of which most requests have none. The first of a name counts. A value that is not
         // ASCII is a value all the same: dropping it would turn a resume or a repeat into a new send.
         let (mut idempotency_key, mut last_event_id, mut trace_parent) = (None, None, None);
+        let mut asks_for_extensions = false;
         for (name, value) in head.headers {
             let wanted = match name {
                 name if *name == IDEMPOTENCY_KEY => &mut idempotency_key,
                 name if *name == LAST_EVENT_ID => &mut last_event_id,
                 name if *name == TRACEPARENT => &mut trace_parent,
-                _ => continue,
+                name => {
+                    asks_for_extensions |= *name == A2A_EXTENSIONS || *name == X_A2A_EXTENSIONS;
+                    continue;
+                }
             };
             wanted.get_or_insert_with(|| String::from_utf8_lossy(value.as_bytes()).into_owned());
         }
@@ -159,7 +163,10 @@ impl Incoming<'_, '_> {
             authenticated: identity.authenticated,
             scopes: identity.scopes.clone(),
             dialect,
-            extensions: activated(&self.agent.extensions, head.headers),
+            extensions: match asks_for_extensions {
+                true => activated(&self.agent.extensions, head.headers),
+                false => Vec::new(),
+            },
             idempotency_key,
             last_event_id: last_event_id.or_else(|| head.query("after")),
             trace_parent,
@@ -170,9 +177,6 @@ impl Incoming<'_, '_> {
 
 /// The extensions a client asked for that this agent has. Others are ignored, as the spec says.
 fn activated(declared: &[String], headers: &HeaderMap) -> Vec<String> {
-    if declared.is_empty() {
-        return Vec::new();
-    }
     let lines = headers.get_all(A2A_EXTENSIONS).iter().chain(headers.get_all(X_A2A_EXTENSIONS));
     let lines = lines.filter_map(|line| line.to_str().ok());
     let asked: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
