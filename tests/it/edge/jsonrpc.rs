@@ -202,6 +202,18 @@ async fn what_is_wrong_with_an_envelope_is_said() {
           -32602 id 1: Invalid parameters: params: invalid type: string "t", expected an object
         {"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":7}}
           -32602 id 1: Invalid parameters: id: invalid type: integer `7`, expected a string
+        {"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":7},"more":{}}
+          -32602 id 1: Invalid parameters: id: invalid type: integer `7`, expected a string
+        {"jsonrpc":"2.0","method":"GetTask","params":{"id":"none"},"more":{},"id":2}
+          -32001 id 2: Task not found
+        {"method":"GetTask","params":{"id":"none"},"id":3,"jsonrpc":"2.0","more":{}}
+          -32001 id 3: Task not found
+        {"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"none"},"params":{"id":"none"}}
+          -32600 id 1: Invalid request: duplicate field `params` at line 1 column 74
+        {"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"none",}}
+          -32700 id null: Invalid JSON payload: key must be a string at line 1 column 66
+        {"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"none"}}}
+          -32700 id null: Invalid JSON payload: trailing characters at line 1 column 67
     "#]]
     .assert_eq(&shown);
 }
