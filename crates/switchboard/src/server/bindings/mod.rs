@@ -11,7 +11,9 @@ pub(crate) mod sse;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,9 +27,11 @@ use switchboard_core::dialect::detect::{DetectError, Detected, Ingress};
 use switchboard_core::dialect::json::{Decoded, Text};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Dialect;
+use switchboard_engine::budget::Charge;
 use switchboard_engine::escaped::Escaped;
 
 use super::edge::authenticate::Identity;
+use super::edge::budgets::{BodyHold, Holder};
 use super::edge::header_names::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
 use super::edge::read::read_while;
 use super::edge::request_log::RequestRecord;
@@ -210,13 +214,19 @@ where
         if let Err(rejection) = binding.check(request) {
             return Err(refuse(binding, rejection));
         }
+        let mut body_charge = None;
         let body = match binding.body_bytes_max(request) {
             None => Bytes::new(),
             Some(bytes_max) => {
                 let watch = |come: &[u8]| binding.watch(request, come);
                 let patience = binding.patience(request);
-                match read_while(request.head.headers, body, bytes_max, patience, watch).await {
-                    Ok(body) => body,
+                let mut hold = BodyHold::new(&request.shared.budgets, request.head.note);
+                let held = |bytes| hold.grow_to(bytes);
+                match read_while(request.head.headers, body, bytes_max, patience, watch, held).await {
+                    Ok(body) => {
+                        body_charge = hold.into_charge();
+                        body
+                    }
                     Err(error) => {
                         let rejection = binding.unread(request, error);
                         return Err(refuse(binding, rejection));
@@ -238,7 +248,15 @@ where
         let called = binding.decode(request, &envelope, &body).and_then(|decoded| {
             let mut caller = request.caller(identity, decoded.tenant.as_deref(), dialect)?;
             binding.set_caller(&mut caller);
-            Ok(PendingCall::begin(binding, request.head.note, request.agent, caller, decoded.request))
+            let stream = match &decoded.request {
+                Request::SendStreamingMessage(_) | Request::SubscribeToTask { .. } => {
+                    Some(request.shared.budgets.stream(request.head.note)?)
+                }
+                _ => None,
+            };
+            let mut pending = PendingCall::begin(binding, request.head.note, request.agent, caller, decoded.request);
+            (pending.body, pending.stream) = (body_charge, stream);
+            Ok(pending)
         });
         called.map_err(|rejection| rejection.boxed_response(binding))
     }
@@ -249,6 +267,7 @@ pub(crate) async fn finish<P: Binding>(
     binding: &mut P,
     shared: &Shared,
     agent: &Mounted,
+    note: &RequestRecord,
     pending: &mut PendingCall<'_>,
 ) -> Response<ReplyBody> {
     let reply = {
@@ -261,6 +280,10 @@ pub(crate) async fn finish<P: Binding>(
         Ok(Err(error)) => Err(Rejection::Error(error)),
         Err(rejection) => Err(rejection),
     };
+    let answered = answered.and_then(|mut response| {
+        shared.budgets.hold_reply(&mut response, note, pending.stream.take())?;
+        Ok(response)
+    });
     let refused = answered.is_err();
     let mut response = answered.unwrap_or_else(|rejection| *rejection.boxed_response(binding));
     if binding.marks(refused) {
@@ -279,6 +302,10 @@ pub(crate) struct PendingCall<'a> {
     extensions: Vec<String>,
     /// The media types that the agent writes, if the client accepts none of them and is answered all the same.
     output_modes: Option<Box<str>>,
+    /// What the body counts, until the agent has been given what it said.
+    body: Option<Charge<Holder>>,
+    /// The place of a stream among those that are open.
+    stream: Option<Charge<Holder>>,
     reply: BoxFuture<'a, Result<Reply, ProtocolError>>,
 }
 
@@ -299,13 +326,23 @@ impl<'a> PendingCall<'a> {
             Some(call) => call(agent, caller, request),
             None => agent.endpoint.call(caller, request),
         };
-        Self { agent, operation, dialect, asks_old_for_card, extensions, output_modes, reply }
+        let (body, stream) = (None, None);
+        Self { agent, operation, dialect, asks_old_for_card, extensions, output_modes, body, stream, reply }
     }
 
     /// Waits for the reply, and withholds what must not leave the server. Every binding and every dialect gets its replies
     /// here.
     async fn reply(&mut self) -> Result<Reply, ProtocolError> {
-        let reply = (&mut self.reply).await.map(Reply::redacted);
+        let reply = &mut self.reply;
+        // The first poll gives the agent what was sent. From then on the engine counts what it holds.
+        let reply = match poll_fn(|cx| Poll::Ready(reply.as_mut().poll(cx))).await {
+            Poll::Ready(reply) => reply,
+            Poll::Pending => {
+                self.body = None;
+                reply.await
+            }
+        };
+        let reply = reply.map(Reply::redacted);
         // Before 1.0 there was one error for this, whether the card declared it or not.
         let reply = reply.map_err(|error| match error {
             ProtocolError::UnsupportedOperation { .. } if self.asks_old_for_card => {
