@@ -230,6 +230,9 @@ impl Acceptor<'_> {
         // A run that gets no slot now has not begun, and the commit records that.
         let slot = if begins { self.engine.free_slot(self.agent) } else { None };
         extras.waits = begins && slot.is_none();
+        if begins && !opened {
+            self.engine.hold_task(&self.scope.owner, &folded.task, held)?;
+        }
         if extras.waits {
             self.engine.hold_queue_place(&self.scope.owner, held)?;
         }

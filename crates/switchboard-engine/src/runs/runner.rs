@@ -403,10 +403,9 @@ async fn next_turn(
         Ok(Some(stored)) if stored.head.running && stored.head.fence == fence => {
             let background = engine.background(agent, &record.scope, &stored).await;
             let begun = slot.map_or(Begun::NotYet, |slot| Begun::Already(Some(slot)));
-            let message = stored.folded.open_turns.first().map(|inbound| inbound.message.clone());
             let waits = matches!(begun, Begun::NotYet);
-            let held = message.map(|message| engine.hold_accepted(&record.scope.owner, &message, waits));
-            let from = RunStart { begun, leased_at, interrupted: false, held: held.unwrap_or_default() };
+            let held = engine.hold_accepted(&record.scope.owner, &stored.folded.task, waits);
+            let from = RunStart { begun, leased_at, interrupted: false, held };
             Run::begin(engine.clone(), agent.clone(), record.clone(), &stored, background, from)
         }
         Ok(_) => None,
