@@ -229,7 +229,8 @@ pub async fn a_history_without_room_is_shortened_to_its_newest_messages(subject:
     for turn in 2..=9 {
         writer.append(subject, vec![Event::MessageAdded { inbound: inbound(turn, &large(turn)) }]).await;
     }
-    writer.append(subject, vec![Event::Noted { message: message(Role::Agent, "n", "noted") }]).await;
+    let noted = Event::Noted { message: message(Role::Agent, "n", "noted") };
+    writer.append(subject, vec![noted, status(subject, TaskState::Working, Some("still on it"))]).await;
     for restarted in [false, true] {
         if restarted {
             subject.restart();

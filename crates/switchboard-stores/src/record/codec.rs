@@ -78,12 +78,13 @@ impl<'a> ParsedCommit<'a> {
         Ok(Self { stored: parse_commit(record)? })
     }
 
-    /// How many messages the commit adds, and about how many bytes they have.
+    /// How many messages the commit adds to the history at least, and about how many bytes all its messages have. A status has a
+    /// message that may get into the history later.
     pub(crate) fn messages(&self) -> (u32, u64) {
-        let messages = self.stored.events.iter().filter_map(StoredEvent::message);
-        let mut count = 0;
-        let bytes: usize = messages.inspect(|_| count += 1).map(StoredMessage::content_bytes).sum();
-        (count, bytes as u64)
+        let events = &self.stored.events;
+        let bytes: usize = events.iter().filter_map(StoredEvent::message).map(StoredMessage::content_bytes).sum();
+        let in_history = |event: &&StoredEvent<'_>| event.turn().is_some() || matches!(event, StoredEvent::Noted { .. });
+        (u32::try_from(events.iter().filter(in_history).count()).unwrap_or(u32::MAX), bytes as u64)
     }
 
     /// The events, with the contents of messages only if they are wanted.

@@ -45,7 +45,7 @@ pub(super) fn fold(
     walk(connection, row.task_no, row.chains, want, |version, record| {
         let commit = ParsedCommit::of(record)?;
         let (messages, bytes) = commit.messages();
-        if whole.is_none() && messages > 0 && (messages > messages_max || bytes > bytes_max) {
+        if whole.is_none() && bytes > 0 && (messages_max == 0 || bytes > bytes_max) {
             whole = Some(commits.len());
         }
         bytes_max = bytes_max.saturating_sub(bytes);
