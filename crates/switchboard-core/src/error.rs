@@ -119,6 +119,13 @@ pub enum ProtocolError {
         /// After how many seconds to try again; HTTP says so in `Retry-After`.
         retry_after_s: u32,
     },
+    /// The caller, or all callers together, use as much as the server gives: requests, bytes, streams, or waiting runs.
+    ResourceExhausted {
+        /// Which limit was reached, as the client reads it.
+        reason: String,
+        /// After how many seconds to try again; HTTP says so in `Retry-After`.
+        retry_after_s: u32,
+    },
     /// The body or one of its parts is larger than allowed.
     TooLarge {
         /// What is too large, such as "request body".
@@ -168,6 +175,17 @@ impl ProtocolError {
         Self::UnsupportedOperation { reason: reason.into() }
     }
 
+    /// After how many seconds the same request may succeed, where the refusal says so.
+    #[must_use]
+    pub fn retry_after_s(&self) -> Option<u32> {
+        match self {
+            Self::Unavailable { retry_after_s, .. } | Self::ResourceExhausted { retry_after_s, .. } => {
+                Some(*retry_after_s)
+            }
+            _ => None,
+        }
+    }
+
     /// The refusal of a task that does not exist, or is not the caller's.
     #[must_use]
     pub fn task_not_found(id: &TaskId) -> Self {
@@ -214,6 +232,7 @@ impl fmt::Display for ProtocolError {
             Self::Unauthenticated { reason } => write!(f, "Authentication required: {reason}"),
             Self::PermissionDenied { reason } => write!(f, "Permission denied: {reason}"),
             Self::Unavailable { reason, .. } => write!(f, "Temporarily unavailable: {reason}"),
+            Self::ResourceExhausted { reason, .. } => write!(f, "Too much at once: {reason}"),
             Self::TooLarge { what, bytes_max } => write!(f, "The {what} is larger than the limit of {bytes_max} bytes"),
         }
     }

@@ -16,7 +16,7 @@ use crate::engine_state::{EngineState, Registered};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
 use crate::push::put_config;
 use crate::runs::{
-    AgentFuture, AttachedRun, Background, Begun, Effects, Idempotency, Replies, Run, RunEnd, RunSlot, RunStart, Turn,
+    AgentFuture, AttachedRun, Background, Begun, Effects, Idempotency, Replies, Run, RunEnd, RunHold, RunSlot, RunStart, Turn,
     TurnStart, poll_once,
 };
 use crate::supervisor::Unbroken;
@@ -68,10 +68,11 @@ pub(crate) fn accept(
             send.message.message_id = caller.dialect.rules().own_id(engine.uuid()).into();
         }
         let scope = engine.scope(caller, agent);
+        let held = engine.hold_message(&scope.owner, &send.message)?;
         let acceptor = Acceptor { engine, agent, caller, scope, identity };
         match send.message.task_id.clone() {
-            None => acceptor.open(send).await,
-            Some(id) => Box::pin(acceptor.go_on(id, send)).await,
+            None => acceptor.open(send, held).await,
+            Some(id) => Box::pin(acceptor.go_on(id, send, held)).await,
         }
     }))
 }
@@ -86,7 +87,7 @@ struct Acceptor<'a> {
 
 impl Acceptor<'_> {
     /// Opens a new record.
-    async fn open(&self, send: Box<SendMessage>) -> Result<Acceptance, ProtocolError> {
+    async fn open(&self, send: Box<SendMessage>, mut held: RunHold) -> Result<Acceptance, ProtocolError> {
         let is_chosen = send.open_as.is_some();
         let is_told_first = send.return_immediately && self.caller.dialect.rules().answers_before_the_run;
         // Only a context that the caller named can have earlier messages; a new context has none.
@@ -107,14 +108,14 @@ impl Acceptor<'_> {
                     };
                     self.ask(opening, background)?
                 };
-                self.commit_asked(asked, slot, is_chosen).await
+                self.commit_asked(asked, slot, held, is_chosen).await
             }
             false => {
                 let NewRecord { record, before, events, extras, .. } = self.prepare(send)?;
                 let mut folded = Folded::empty(record.id.clone(), record.context_id.clone());
                 folded.apply_all(&events);
                 let id = record.id.clone();
-                let acceptor = self.commit_and_run(record, &before, events, Arc::new(folded), extras, true);
+                let acceptor = self.commit_and_run(record, &before, events, Arc::new(folded), extras, true, &mut held);
                 // Boxed, because the future for a message to an agent without effects would otherwise reserve memory
                 // for this one.
                 let acceptance = Box::pin(acceptor).await?;
@@ -187,6 +188,7 @@ impl Acceptor<'_> {
         &self,
         asked: StagedRecord,
         slot: Option<RunSlot>,
+        held: RunHold,
         is_chosen: bool,
     ) -> Result<Acceptance, ProtocolError> {
         let StagedRecord { record, step, folded, extras, turn, run, ended } = asked;
@@ -205,7 +207,8 @@ impl Acceptor<'_> {
             runs.end(if shown == RunEnd::Failed && how != RunEnd::Completed { how } else { shown }, worked);
         }
         if let Some((future, leased_at)) = run {
-            Run::new(self.engine.clone(), self.agent.clone(), turn, future, Begun::Already(slot), leased_at).spawn();
+            let (engine, agent, begun) = (self.engine.clone(), self.agent.clone(), Begun::Already(slot));
+            Run::new(engine, agent, turn, future, begun, leased_at, held).spawn();
         }
         self.engine.note_opened();
         Ok(Acceptance::New(accepted_message(record, folded, events, true)))
@@ -221,11 +224,18 @@ impl Acceptor<'_> {
         folded: Arc<Folded>,
         mut extras: Extras,
         opened: bool,
+        held: &mut RunHold,
     ) -> Result<Option<Acceptance>, ProtocolError> {
         let begins = opened || !before.running;
         // A run that gets no slot now has not begun, and the commit records that.
         let slot = if begins { self.engine.free_slot(self.agent) } else { None };
         extras.waits = begins && slot.is_none();
+        if begins && !opened {
+            self.engine.hold_task(&self.scope.owner, &folded.task, held)?;
+        }
+        if extras.waits {
+            self.engine.hold_queue_place(&self.scope.owner, held)?;
+        }
         extras.folded = Some(folded.clone());
         let step = Step::from(before, events.into());
         let events = step.events.clone();
@@ -243,7 +253,7 @@ impl Acceptor<'_> {
             let (engine, agent) = (self.engine.clone(), self.agent.clone());
             let record = message.record.clone();
             let begun = slot.map_or(Begun::NotYet, |slot| Begun::Already(Some(slot)));
-            let from = RunStart { begun, leased_at, interrupted: false };
+            let from = RunStart { begun, leased_at, interrupted: false, held: std::mem::take(held) };
             message.run = Run::begin(engine, agent, record, stored, background, from).map(Run::attach);
         }
         Ok(Some(Acceptance::New(message)))
@@ -264,7 +274,12 @@ impl Acceptor<'_> {
     }
 
     /// Continues a task.
-    async fn go_on(&self, id: TaskId, send: Box<SendMessage>) -> Result<Acceptance, ProtocolError> {
+    async fn go_on(
+        &self,
+        id: TaskId,
+        send: Box<SendMessage>,
+        mut held: RunHold,
+    ) -> Result<Acceptance, ProtocolError> {
         let engine = self.engine;
         if let Some(identity) = &self.identity {
             // A repeat of the message that ended its task gets the stored answer, where a new message would be refused.
@@ -299,7 +314,9 @@ impl Acceptor<'_> {
             let extras = Extras { push, accept: self.accept(now, turn, after_seq), ..Extras::default() };
             let head = StoredHead { key: stored.key, scope: self.scope.clone(), head: stored.head.clone() };
             let record = Arc::new(Record::stored(head));
-            let acceptance = self.commit_and_run(record, &stored.head, events, Arc::new(folded), extras, false).await?;
+            let folded = Arc::new(folded);
+            let acceptance =
+                self.commit_and_run(record, &stored.head, events, folded, extras, false, &mut held).await?;
             if let Some(acceptance) = acceptance {
                 return Ok(acceptance);
             }

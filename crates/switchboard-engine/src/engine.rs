@@ -9,8 +9,9 @@ use std::time::Duration;
 use switchboard_core::call::{BoxFuture, Caller, Endpoint, Owner, Reply, Request};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId, TaskView, Timestamp};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
+use crate::budget::Budget;
 use crate::clock_guard::ClockGuard;
 use crate::engine_state::{Counters, EngineState, Registered};
 use crate::health::{Health, Readiness};
@@ -20,7 +21,7 @@ use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, Writ
 use crate::ports::store::{Scope, StoreStats};
 use crate::ports::{Clock, Hints, Ids, Links, Quarantine, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError};
 use crate::push::{OutboxAdmin, deliver_forever, endpoint_queues};
-use crate::runs::{RunRegistry, StreamedRuns, give_back, sweep};
+use crate::runs::{FairSlots, RunHoldUse, RunRegistry, StreamedRuns, give_back, sweep};
 use crate::supervisor::{Kind, Supervisor};
 use crate::system::{NoHints, RandomIds, SystemClock};
 use crate::watching::Tails;
@@ -127,7 +128,9 @@ impl EngineBuilder {
             tails,
             runs: RunRegistry::default(),
             streamed_runs: StreamedRuns::default(),
-            run_slots: Arc::new(Semaphore::new(limits.runs_max.min(Semaphore::MAX_PERMITS))),
+            run_slots: FairSlots::new(limits.runs_max.max(1)),
+            queued_runs: Budget::new(limits.runs_queued_max, limits.runs_queued_per_owner_max),
+            run_bytes: Budget::new(limits.run_message_bytes_max, limits.run_message_bytes_per_owner_max),
             endpoint_queues: endpoint_queues(&limits),
             limits,
             supervisor: Supervisor::new(),
@@ -158,6 +161,12 @@ impl Engine {
             agents: HashMap::new(),
             logs_completed: true,
         }
+    }
+
+    /// What runs hold, and what was refused because of it.
+    #[must_use]
+    pub fn run_holds(&self) -> RunHoldUse {
+        RunHoldUse { queued: self.engine.queued_runs.usage(), message_bytes: self.engine.run_bytes.usage() }
     }
 
     /// Resumes the runs that an earlier process left, and starts the background loops. Calls are answered before this,

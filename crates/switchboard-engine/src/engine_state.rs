@@ -9,8 +9,9 @@ use switchboard_core::call::{Caller, Frame, Owner, SharedUpdate};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Bounds, Phase};
 use switchboard_core::model::{AgentCard, AgentName, Dialect, TaskId, TaskView, Timestamp, Vocabulary};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
+use crate::budget::Budget;
 use crate::clock_guard::ClockGuard;
 use crate::commit::WriteError;
 use crate::health::Health;
@@ -20,7 +21,7 @@ use crate::ports::store::{AcceptedTask, Scope, StoreError, StoredTask};
 use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook};
 use crate::push::SharedEndpointQueues;
 use crate::reply_size::{ReplyBudget, fit, fit_update, is_surely_light, is_surely_light_update, put_links};
-use crate::runs::{AgentSource, RunCounters, RunRegistry, StreamedRuns};
+use crate::runs::{AgentSource, FairSlots, RunCounters, RunRegistry, StreamedRuns};
 use crate::supervisor::Supervisor;
 use crate::watching::Tails;
 
@@ -69,7 +70,11 @@ pub(crate) struct EngineState {
     pub(crate) runs: RunRegistry,
     pub(crate) streamed_runs: StreamedRuns,
     /// One permit for each run that may be at work at once.
-    pub(crate) run_slots: Arc<Semaphore>,
+    pub(crate) run_slots: FairSlots,
+    /// Runs that wait for a slot, by owner.
+    pub(crate) queued_runs: Budget<Owner>,
+    /// Bytes of the messages that runs hold, by owner; small ones are not counted.
+    pub(crate) run_bytes: Budget<Owner>,
     pub(crate) supervisor: Supervisor,
     pub(crate) counters: Counters,
     pub(crate) health: Health,
@@ -201,7 +206,22 @@ impl EngineState {
     /// A task that the caller may see. An unknown task, another owner's task and a record that is not a task yet get
     /// the same error.
     pub(crate) async fn live_task(&self, scope: &Scope, id: &TaskId) -> Result<StoredTask, ProtocolError> {
-        match self.stored_task(scope, id).await {
+        self.live_task_view(scope, id, None).await
+    }
+
+    /// The same for a reader that shows at most so many messages and starts no run: older messages are not read.
+    pub(crate) async fn live_task_view(
+        &self,
+        scope: &Scope,
+        id: &TaskId,
+        history_max: Option<u32>,
+    ) -> Result<StoredTask, ProtocolError> {
+        let bytes_max = self.limits.reply_bytes_max;
+        let found = match history_max {
+            Some(history_max) => self.store.task_view(scope, id, bytes_max, history_max).await,
+            None => self.store.task(scope, id, bytes_max).await,
+        };
+        match found.map(|found| found.map(|stored| self.with_links(scope, stored))) {
             Ok(Some(stored)) if stored.head.phase == Phase::Live => {
                 if !self.has_paused_too_long(scope, &stored.folded.task) {
                     return Ok(stored);

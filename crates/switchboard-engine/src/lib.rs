@@ -7,6 +7,7 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod accepting;
+pub mod budget;
 mod clock_guard;
 mod commit;
 mod engine;

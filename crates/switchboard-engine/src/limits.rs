@@ -41,6 +41,14 @@ pub struct Limits {
     pub checkpoint_bytes_max: usize,
     /// Runs at work in this process at once; more wait until one has ended.
     pub runs_max: usize,
+    /// Runs that wait for one of these places, of all owners together; a message that would begin one more is refused.
+    pub runs_queued_max: u64,
+    /// The same for each owner.
+    pub runs_queued_per_owner_max: u64,
+    /// Bytes of the messages that runs at work or waiting hold, of all owners together; small ones are not counted.
+    pub run_message_bytes_max: u64,
+    /// The same for each owner.
+    pub run_message_bytes_per_owner_max: u64,
     /// Unread messages of one task.
     pub inbox_messages_max: u32,
     /// Artifacts of one task; a write that would begin one more is refused.
@@ -141,6 +149,10 @@ impl Default for Limits {
             clean_up_ms_max: 5_000,
             checkpoint_bytes_max: 64 << 10,
             runs_max: 100_000,
+            runs_queued_max: 10_000,
+            runs_queued_per_owner_max: 1_000,
+            run_message_bytes_max: 128 << 20,
+            run_message_bytes_per_owner_max: 64 << 20,
             inbox_messages_max: 100,
             artifacts_max: 256,
             artifact_bytes_max: 1 << 30,

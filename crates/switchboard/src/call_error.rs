@@ -194,13 +194,10 @@ mod of_remote_calls {
             http_status: Option<u16>,
             wire: Option<(i64, String)>,
         ) -> Self {
-            let is_retryable = matches!(refusal, Some(ProtocolError::Unavailable { .. }));
-            let retry_after = match &refusal {
-                Some(ProtocolError::Unavailable { retry_after_s, .. }) if *retry_after_s > 0 => {
-                    Some(Duration::from_secs((*retry_after_s).into()))
-                }
-                _ => None,
-            };
+            let retry_after_s = refusal.as_ref().and_then(ProtocolError::retry_after_s);
+            let is_retryable = retry_after_s.is_some();
+            let retry_after = retry_after_s.filter(|seconds| *seconds > 0);
+            let retry_after = retry_after.map(|seconds| Duration::from_secs(seconds.into()));
             let text = match (&refusal, http_status) {
                 (Some(error), _) => error.to_string(),
                 (None, Some(status)) => format!("the agent answered with HTTP {status}"),
@@ -314,7 +311,7 @@ impl std::error::Error for CallError {}
 impl From<ProtocolError> for CallError {
     fn from(refusal: ProtocolError) -> Self {
         let new = Self::new(CallErrorKind::Refused, refusal.to_string());
-        let is_retryable = matches!(refusal, ProtocolError::Unavailable { .. });
+        let is_retryable = refusal.retry_after_s().is_some();
         Self(Box::new(Facts { is_retryable, may_have_arrived: true, refusal: Some(refusal), ..*new.0 }))
     }
 }

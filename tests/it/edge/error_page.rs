@@ -46,6 +46,7 @@ fn every_error() -> Vec<E> {
         E::Unauthenticated { reason: text() },
         E::PermissionDenied { reason: text() },
         E::Unavailable { reason: text(), retry_after_s: 1 },
+        E::ResourceExhausted { reason: text(), retry_after_s: 1 },
         E::TooLarge { what: "body".into(), bytes_max: 1 },
     ];
     for error in &all {
@@ -69,6 +70,7 @@ fn every_error() -> Vec<E> {
             | E::Unauthenticated { .. }
             | E::PermissionDenied { .. }
             | E::Unavailable { .. }
+            | E::ResourceExhausted { .. }
             | E::TooLarge { .. } => {}
         }
     }
@@ -102,7 +104,11 @@ fn the_table_of_accents_is_the_code_s() {
 fn with_status(error: &E, http: u16) -> u16 {
     let is_about_the_connection = matches!(
         error,
-        E::Unauthenticated { .. } | E::PermissionDenied { .. } | E::TooLarge { .. } | E::Unavailable { .. }
+        E::Unauthenticated { .. }
+            | E::PermissionDenied { .. }
+            | E::TooLarge { .. }
+            | E::Unavailable { .. }
+            | E::ResourceExhausted { .. }
     );
     if is_about_the_connection { http } else { 200 }
 }

@@ -5,6 +5,7 @@
 
 mod lines;
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -91,12 +92,12 @@ impl Agent for Demo {
         let text = turn.text();
         match DemoCommand::parse(&text) {
             DemoCommand::Echo => turn.answer(text).await?,
-            DemoCommand::Slow { seconds, what } => slow(&turn, seconds, what).await?,
+            DemoCommand::Slow { seconds, what } => slow(&turn, seconds, &quoted(what)).await?,
             DemoCommand::Stream { chunks } => self.stream(&turn, chunks).await?,
-            DemoCommand::Fail { reason } => turn.fail(reason).await?,
-            DemoCommand::Ask { topic } => self.ask(&turn, topic).await?,
-            DemoCommand::Auth { what } => turn.require_auth(what).await?,
-            DemoCommand::Reject { reason } => turn.reject(reason).await?,
+            DemoCommand::Fail { reason } => turn.fail(&*quoted(reason)).await?,
+            DemoCommand::Ask { topic } => self.ask(&turn, &quoted(topic)).await?,
+            DemoCommand::Auth { what } => turn.require_auth(&*quoted(what)).await?,
+            DemoCommand::Reject { reason } => turn.reject(&*quoted(reason)).await?,
             DemoCommand::File { text } => turn.artifact(file(text)).await?,
             DemoCommand::Data { text } => turn.artifact(data(text)?).await?,
             DemoCommand::Guide => turn.answer(guide()).await?,
@@ -226,6 +227,19 @@ fn or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {
     if text.is_empty() { otherwise } else { text }
 }
 
+/// What is quoted of a message: its first line, and of that no more than a screen is wide. A long message that is quoted again and
+/// again would fill the store.
+const QUOTE_CHARS_MAX: usize = 200;
+
+fn quoted(text: &str) -> Cow<'_, str> {
+    let line = text.lines().next().unwrap_or_default().trim_end();
+    let cut = line.char_indices().nth(QUOTE_CHARS_MAX).map(|(place, _)| &line[..place]);
+    match cut.or((line.len() < text.trim_end().len()).then_some(line)) {
+        Some(part) => Cow::Owned(format!("{part}…")),
+        None => Cow::Borrowed(line),
+    }
+}
+
 /// The number a text begins with, and the rest of it.
 fn number<'a>(text: &'a str, allowed: &RangeInclusive<u32>) -> Option<(u32, &'a str)> {
     let (word, rest) = first_word(text);
@@ -246,6 +260,7 @@ fn question_before(history: &[Arc<Message>]) -> Option<String> {
 
 async fn answered(turn: &Turn, topic: &str) -> Result<(), AgentError> {
     let text = turn.text();
+    let topic = quoted(topic);
     turn.answer(format!("I asked: {topic}\nYou said: {}", or(&text, "nothing in words"))).await?;
     Ok(())
 }

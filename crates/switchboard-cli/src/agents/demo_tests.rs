@@ -196,3 +196,11 @@ async fn files_and_data_come_as_such_parts() {
     let PartContent::Data(json) = &data[0].content else { panic!("{data:?}") };
     assert_eq!(json.as_str(), r#"{"characters":12,"text":"grüße \"dich\"","words":["grüße","\"dich\""]}"#);
 }
+
+#[test]
+fn a_quote_is_one_line_and_not_a_long_one() {
+    assert_eq!(quoted("tea for two"), "tea for two");
+    assert_eq!(quoted("tea\nfor two"), "tea…");
+    assert_eq!(quoted("tea\n"), "tea");
+    assert_eq!(quoted(&"é".repeat(300)), format!("{}…", "é".repeat(200)));
+}

@@ -173,7 +173,7 @@ fn code_of(refusal: &ProtocolError, has_credentials: bool) -> Code {
         E::Internal { .. } | E::AgentFailed { .. } => "InternalError",
         E::Unauthenticated { .. } if !has_credentials => return Code::CredentialsMissing,
         E::Unauthenticated { .. } | E::PermissionDenied { .. } => return Code::AuthFailed,
-        E::Unavailable { .. } => return Code::Unreachable,
+        E::Unavailable { .. } | E::ResourceExhausted { .. } => return Code::Unreachable,
     };
     Code::Protocol(name.into())
 }

@@ -1,8 +1,8 @@
 //! The one table that turns a [`ProtocolError`] into numbers: JSON-RPC code, HTTP status, gRPC code and name, and the
 //! reason of its `ErrorInfo`. All other code uses the names of errors, not their numbers.
 //!
-//! The spec's table covers the A2A errors and the JSON-RPC ones. It leaves five to the server: -31401 and -31403 follow
-//! the Go SDK; -32050 (try again later) and -32051 (too large) are ours, inside the range A2A keeps for such codes; -32000
+//! The spec's table covers the A2A errors and the JSON-RPC ones. It leaves six to the server: -31401 and -31403 follow
+//! the Go SDK; -32050 (try again later), -32051 (too large) and -32052 (too much at once) are ours, inside the range A2A keeps for such codes; -32000
 //! (the agent failed) is agent-native's.
 
 use crate::error::ProtocolError;
@@ -49,12 +49,13 @@ pub fn of(error: &ProtocolError) -> Codes {
         E::Unauthenticated { .. } => row(-31401, 401, UNAUTHENTICATED, "UNAUTHENTICATED"),
         E::PermissionDenied { .. } => row(-31403, 403, PERMISSION_DENIED, "PERMISSION_DENIED"),
         E::Unavailable { .. } => row(-32050, 503, UNAVAILABLE, "UNAVAILABLE"),
+        E::ResourceExhausted { .. } => row(-32052, 429, RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED"),
         E::TooLarge { .. } => row(-32051, 413, RESOURCE_EXHAUSTED, "PAYLOAD_TOO_LARGE"),
     }
 }
 
 /// Every code of JSON-RPC that has a reason of its own.
-const REASONS: [(i64, &str); 19] = [
+const REASONS: [(i64, &str); 20] = [
     (-32000, "AGENT_FAILED"),
     (-32001, "TASK_NOT_FOUND"),
     (-32002, "TASK_NOT_CANCELABLE"),
@@ -74,6 +75,7 @@ const REASONS: [(i64, &str); 19] = [
     (-31403, "PERMISSION_DENIED"),
     (-32050, "UNAVAILABLE"),
     (-32051, "PAYLOAD_TOO_LARGE"),
+    (-32052, "RESOURCE_EXHAUSTED"),
 ];
 
 /// The reason that a code of JSON-RPC stands for.
@@ -92,7 +94,8 @@ pub fn reason_of_http(status: u16) -> Option<&'static str> {
         // SDKs of 0.3 send it for nothing else, and without a code.
         409 => Some("TASK_NOT_CANCELABLE"),
         413 => Some("PAYLOAD_TOO_LARGE"),
-        429 | 502 | 503 | 504 => Some("UNAVAILABLE"),
+        429 => Some("RESOURCE_EXHAUSTED"),
+        502 | 503 | 504 => Some("UNAVAILABLE"),
         400..500 => Some("INVALID_REQUEST"),
         500..600 => Some("INTERNAL_ERROR"),
         _ => None,
@@ -183,7 +186,8 @@ pub fn facts(error: &ProtocolError, state_name: impl Fn(TaskState) -> &'static s
         | E::InvalidParams { .. }
         | E::Unauthenticated { .. }
         | E::PermissionDenied { .. }
-        | E::Unavailable { .. } => Vec::new(),
+        | E::Unavailable { .. }
+        | E::ResourceExhausted { .. } => Vec::new(),
     }
 }
 

@@ -28,6 +28,7 @@ fn every_error() -> Vec<E> {
         E::Unauthenticated { reason: text() },
         E::PermissionDenied { reason: text() },
         E::Unavailable { reason: text(), retry_after_s: 1 },
+        E::ResourceExhausted { reason: text(), retry_after_s: 1 },
         E::TooLarge { what: "body".into(), bytes_max: 1 },
     ]
 }
@@ -58,6 +59,7 @@ fn every_error_has_its_row() {
         -31401 401 16 UNAUTHENTICATED UNAUTHENTICATED
         -31403 403 7 PERMISSION_DENIED PERMISSION_DENIED
         -32050 503 14 UNAVAILABLE UNAVAILABLE
+        -32052 429 8 RESOURCE_EXHAUSTED RESOURCE_EXHAUSTED
         -32051 413 8 RESOURCE_EXHAUSTED PAYLOAD_TOO_LARGE
     "#]]
     .assert_eq(&rows);

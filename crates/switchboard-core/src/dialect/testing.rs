@@ -439,6 +439,7 @@ pub(super) fn every_refusal() -> Vec<ProtocolError> {
         E::Unauthenticated { reason: because() },
         E::PermissionDenied { reason: because() },
         E::Unavailable { reason: because(), retry_after_s: 7 },
+        E::ResourceExhausted { reason: because(), retry_after_s: 7 },
         E::TooLarge { what: "request body".into(), bytes_max: 42 },
     ]
 }

@@ -423,6 +423,9 @@ pub struct Folded {
     /// A direct reply, if that is how the record closed.
     pub reply: Option<Arc<Message>>,
     pub checkpoint: Option<Json>,
+    /// Whether older messages are missing in the history, and waiting turns have no contents, because a reader asked for no more.
+    /// Such a fold is for that reader alone.
+    pub is_shortened: bool,
 }
 
 impl Folded {
@@ -440,7 +443,7 @@ impl Folded {
             created_at: Timestamp::default(),
             dialect: Dialect::V1_0,
         };
-        Self { task: Arc::new(task), open_turns: Vec::new(), reply: None, checkpoint: None }
+        Self { task: Arc::new(task), open_turns: Vec::new(), reply: None, checkpoint: None, is_shortened: false }
     }
 
     pub fn apply_all(&mut self, events: &[Event]) {

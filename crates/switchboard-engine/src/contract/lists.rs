@@ -18,6 +18,7 @@ pub fn everything(page_size: usize) -> ListQuery {
         after: None,
         artifacts: true,
         bytes_max: u64::MAX,
+        history_max: None,
     }
 }
 

@@ -71,6 +71,7 @@ macro_rules! store_contract {
             records: progress_that_leaves_no_trace_is_not_needed_to_read_the_task,
             records: the_last_checkpoint_is_read_back,
             records: a_question_moves_to_history_when_the_task_goes_on,
+            records: a_history_without_room_is_shortened_to_its_newest_messages,
             records: contents_of_every_kind_and_size_come_back_byte_for_byte,
             records: odd_texts_and_numbers_come_back_as_they_were,
             records: everything_is_there_after_a_restart,

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use switchboard_core::lifecycle::{Event, Inbound};
+use switchboard_core::lifecycle::{Event, Folded, Inbound};
 use switchboard_core::model::{Artifact, Dialect, Json, Message, Part, Role, TaskState, Timestamp};
 
 use super::Subject;
-use super::given::{RecordWriter, anyone, chunk, inbound, message, now, scope, status, write_parts};
+use super::given::{RecordWriter, TAKEN, anyone, chunk, inbound, message, now, scope, status, write_parts};
 use crate::ports::store::{CommitError, ListQuery, Target, TaskKey};
 
 pub async fn a_new_task_is_read_back_whole(subject: &mut dyn Subject) {
@@ -217,6 +217,48 @@ pub async fn a_question_moves_to_history_when_the_task_goes_on(subject: &mut dyn
     writer.check(subject).await;
     subject.restart();
     writer.check(subject).await;
+}
+
+pub async fn a_history_without_room_is_shortened_to_its_newest_messages(subject: &mut dyn Subject) {
+    let large = |turn: u32| format!("{turn} {}", "x".repeat(50_000));
+    let mut writer = RecordWriter::new(anyone(), "t1", "ctx");
+    let opening = writer.opening(subject, &large(1));
+    let mut commit = writer.commit(subject, vec![opening, status(subject, TaskState::Working, Some("on it"))]);
+    commit.lease = TAKEN;
+    writer.write(subject, commit).await;
+    for turn in 2..=9 {
+        writer.append(subject, vec![Event::MessageAdded { inbound: inbound(turn, &large(turn)) }]).await;
+    }
+    let noted = Event::Noted { message: message(Role::Agent, "n", "noted") };
+    writer.append(subject, vec![noted, status(subject, TaskState::Working, Some("still on it"))]).await;
+    for restarted in [false, true] {
+        if restarted {
+            subject.restart();
+        }
+        let (store, whole) = (subject.store(), &writer.folded);
+        let id = &writer.head.id;
+        for bytes_max in [0, 60_000, 120_000, u64::MAX] {
+            let read = store.task(&writer.scope, id, bytes_max).await.expect("answers").expect("it is there");
+            let (task, all) = (&read.folded.task, &whole.task.history);
+            assert!(all.ends_with(&task.history), "the newest messages, whole");
+            let shown: usize = task.history.iter().map(|message| message.text().len()).sum();
+            assert!(!read.folded.is_shortened || shown as u64 <= bytes_max, "{shown} of {bytes_max} bytes");
+            assert_eq!(read.folded.is_shortened, task.history.len() < all.len());
+            assert_eq!(task.status, whole.task.status);
+            assert_eq!(read.folded.open_turns[0], whole.open_turns[0], "the current turn is whole");
+            assert_eq!(read.folded.open_turns.len(), 9);
+            let turns = |folded: &Folded| folded.open_turns.iter().map(|open| open.turn).collect::<Vec<_>>();
+            assert_eq!(turns(&read.folded), turns(whole));
+        }
+        for history_max in [0, 1, 3, 100] {
+            let read = store.task_view(&writer.scope, id, u64::MAX, history_max).await.expect("answers");
+            let task = read.expect("it is there").folded.task.clone();
+            assert!(whole.task.history.ends_with(&task.history));
+            assert!(task.history.len() >= (history_max as usize).min(whole.task.history.len()));
+            assert_eq!(task.status, whole.task.status);
+        }
+        writer.check(subject).await;
+    }
 }
 
 pub async fn contents_of_every_kind_and_size_come_back_byte_for_byte(subject: &mut dyn Subject) {

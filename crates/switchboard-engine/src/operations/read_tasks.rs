@@ -26,7 +26,7 @@ pub(crate) async fn get_task(
     history_length: Option<u32>,
 ) -> Result<Reply, ProtocolError> {
     let scope = engine.scope(caller, agent);
-    let stored = engine.live_task(&scope, id).await?;
+    let stored = engine.live_task_view(&scope, id, history_length).await?;
     let view = TaskView { history_length, ..TaskView::whole(stored.folded.task.clone()) };
     Ok(Reply::Task(engine.fitted(&scope, view, engine.reply_bytes_max(caller))))
 }
@@ -56,6 +56,7 @@ pub(crate) async fn list_tasks(
         after,
         artifacts: list.include_artifacts,
         bytes_max,
+        history_max: list.history_length,
     };
     let scope = engine.scope(caller, agent);
     let page = engine.store.list(&scope, &query).await.map_err(|error| engine.store_failed(&error))?;

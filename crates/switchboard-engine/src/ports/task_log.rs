@@ -24,13 +24,27 @@ pub trait TaskLog: Send + Sync {
     fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>>;
 
     /// The record: its head, and its log folded. Artifacts that do not fit into `bytes_max` (see
-    /// [`too_large`](super::outline::too_large)) are outlined, and their contents are not read.
+    /// [`too_large`](super::outline::too_large)) are outlined, and their contents are not read. The history holds its newest
+    /// messages, of about `bytes_max` together; the present status and the current turn are always whole.
     fn task<'a>(
         &'a self,
         scope: &'a Scope,
         id: &'a TaskId,
         bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>>;
+
+    /// The same for a reader that shows at most `history_max` messages of the history and starts no run: an adapter may leave
+    /// out older ones, and the contents of all open turns.
+    fn task_view<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        bytes_max: u64,
+        history_max: u32,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        let _ = history_max;
+        self.task(scope, id, bytes_max)
+    }
 
     /// The task as it was right after the commit that accepted a further message, which is where a replay of its turn
     /// begins. Later commits are not read. Fails with `Pruned` below what is kept.
@@ -128,6 +142,8 @@ pub struct ListQuery {
     pub artifacts: bool,
     /// For all tasks of the page together.
     pub bytes_max: u64,
+    /// How many messages of each history will be shown; an adapter may leave out older ones.
+    pub history_max: Option<u32>,
 }
 
 /// The last task of the page before.

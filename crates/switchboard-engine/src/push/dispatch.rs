@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use switchboard_core::call::Owner;
 use switchboard_core::model::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -82,6 +83,7 @@ impl Held {
 struct Finished {
     key: DeliveryKey,
     endpoint: WebhookEndpoint,
+    owner: Owner,
     probe: bool,
     began: Instant,
     /// None if the delivery panicked; its claim then runs out.
@@ -175,7 +177,8 @@ impl Dispatcher {
         }
         let endpoint = WebhookEndpoint::of(&delivery.config.url);
         let claimed = ClaimedDelivery { delivery, at: Instant::now() };
-        let place = self.endpoint_queues().offer(&endpoint, claimed, self.engine.steady_now());
+        let owner = claimed.delivery.scope.owner.clone();
+        let place = self.endpoint_queues().offer(&endpoint, &owner, claimed, self.engine.steady_now());
         if let Some(place) = place {
             self.act(endpoint, place);
         }
@@ -204,8 +207,9 @@ impl Dispatcher {
 
     fn start(&mut self, endpoint: WebhookEndpoint, claimed: ClaimedDelivery, probe: bool) {
         let key = claimed.delivery.key;
-        let finished =
-            Finished { key, endpoint, probe, began: Instant::now(), outcome: None, call_result: CallResult::default() };
+        let (owner, began, call_result) =
+            (claimed.delivery.scope.owner.clone(), Instant::now(), CallResult::default());
+        let finished = Finished { key, endpoint, owner, probe, began, outcome: None, call_result };
         let mut report = ReportOnDrop { done: self.done.clone(), finished: Some(finished) };
         let dice = dice((key, claimed.delivery.failures));
         let engine = self.engine.clone();
@@ -224,9 +228,10 @@ impl Dispatcher {
     }
 
     fn handle_finished(&mut self, finished: Finished) {
-        let Finished { key, endpoint, probe, began, outcome, call_result } = finished;
+        let Finished { key, endpoint, owner, probe, began, outcome, call_result } = finished;
         let dice = dice((key, began.elapsed().subsec_nanos()));
-        self.endpoint_queues().finished(&endpoint, probe, call_result, began.elapsed(), self.engine.steady_now(), dice);
+        let (took, now) = (began.elapsed(), self.engine.steady_now());
+        self.endpoint_queues().finished(&endpoint, &owner, probe, call_result, took, now, dice);
         match outcome {
             Some(outcome) => self.settle(key, outcome),
             None => drop(self.in_hand.remove(&key)),

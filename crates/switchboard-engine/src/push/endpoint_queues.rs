@@ -5,6 +5,8 @@
 //! - Half of the slots are shared: an endpoint may have as many deliveries under way as shared slots are left. The
 //!   other half is for endpoints with few deliveries under way, so that another endpoint is served however many are
 //!   slow.
+//! - A quarter of the slots is for owners with few deliveries under way, so that the endpoints of one owner never take the
+//!   slots of the others, however many endpoints it has.
 //! - Some more deliveries wait here, so that a busy endpoint always has a next one.
 //! - All others, and those to an endpoint whose circuit is open, are held: they are put back into the store and become
 //!   due again when a slot may be free, one after the other.
@@ -14,12 +16,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use switchboard_core::call::Owner;
 use switchboard_core::model::Timestamp;
 
 use super::health::{Admission, Failure, Health, Rules};
 
 /// How many slots an endpoint can get while the others use the shared half.
 const SHARE_MIN: usize = 2;
+/// The part of the slots that is for owners with few deliveries under way, and the part that counts as few.
+const OWNERS_RESERVE: usize = 4;
+const OWNER_FEW: usize = 64;
 /// Endpoints remembered because they failed. With more, those without deliveries are forgotten.
 const SICK_MAX: usize = 10_000;
 /// How long a failed endpoint without deliveries is remembered.
@@ -35,6 +41,8 @@ pub(crate) struct EndpointQueues<T> {
     rules: Rules,
     down_ms_max: i64,
     queues: BTreeMap<WebhookEndpoint, EndpointQueue<T>>,
+    /// Deliveries under way of each owner that has any.
+    of_owners: BTreeMap<Owner, usize>,
     under_way: usize,
     waiting: usize,
     /// The endpoints for which a delivery waits.
@@ -43,7 +51,7 @@ pub(crate) struct EndpointQueues<T> {
 
 struct EndpointQueue<T> {
     under_way: usize,
-    waiting: VecDeque<T>,
+    waiting: VecDeque<(Owner, T)>,
     health: Health,
     /// The smoothed duration of a delivery to this endpoint.
     took_micros: i64,
@@ -105,7 +113,8 @@ pub struct EndpointHealth {
 impl<T> EndpointQueues<T> {
     pub(super) fn new(slots: usize, rules: Rules, down_ms_max: i64) -> Self {
         let (queues, queued) = (BTreeMap::new(), BTreeSet::new());
-        Self { slots: slots.max(1), rules, down_ms_max, queues, under_way: 0, waiting: 0, queued }
+        let of_owners = BTreeMap::new();
+        Self { slots: slots.max(1), rules, down_ms_max, queues, of_owners, under_way: 0, waiting: 0, queued }
     }
 
     /// Whether any slot is free.
@@ -113,26 +122,31 @@ impl<T> EndpointQueues<T> {
         self.under_way < self.slots
     }
 
-    fn free(&self) -> FreeSlots {
-        FreeSlots::of(self.slots, self.under_way)
-    }
-
     pub(super) fn under_way(&self) -> usize {
         self.under_way
     }
 
     /// Adds a claimed delivery. Returns none if it waits here.
-    pub(super) fn offer(&mut self, endpoint: &WebhookEndpoint, item: T, now: Timestamp) -> Option<Disposition<T>> {
-        let (free, capacity) = (self.free(), self.slots.div_ceil(2).saturating_sub(self.waiting));
+    pub(super) fn offer(
+        &mut self,
+        endpoint: &WebhookEndpoint,
+        owner: &Owner,
+        item: T,
+        now: Timestamp,
+    ) -> Option<Disposition<T>> {
+        let of_owner = self.of_owners.get(owner).copied().unwrap_or_default();
+        let free = FreeSlots::of(self.slots, self.under_way, of_owner);
+        let capacity = self.slots.div_ceil(2).saturating_sub(self.waiting);
         let queue = self.queues.entry(endpoint.clone()).or_default();
         match queue.admit(free, now, &self.rules) {
             Some(probe) => {
                 queue.under_way += 1;
                 self.under_way += 1;
+                *self.of_owners.entry(owner.clone()).or_default() += 1;
                 Some(Disposition::Start { item, probe })
             }
             None if !queue.health.is_open() && queue.waiting.len() < capacity => {
-                queue.waiting.push_back(item);
+                queue.waiting.push_back((owner.clone(), item));
                 self.waiting += 1;
                 self.queued.insert(endpoint.clone());
                 None
@@ -145,12 +159,19 @@ impl<T> EndpointQueues<T> {
     pub(super) fn finished(
         &mut self,
         endpoint: &WebhookEndpoint,
+        owner: &Owner,
         probe: bool,
         call_result: CallResult,
         took: Duration,
         now: Timestamp,
         dice: u64,
     ) {
+        if let Some(of_owner) = self.of_owners.get_mut(owner) {
+            *of_owner = of_owner.saturating_sub(1);
+            if *of_owner == 0 {
+                self.of_owners.remove(owner);
+            }
+        }
         let Some(queue) = self.queues.get_mut(endpoint) else { return };
         queue.under_way = queue.under_way.saturating_sub(1);
         self.under_way = self.under_way.saturating_sub(1);
@@ -178,18 +199,20 @@ impl<T> EndpointQueues<T> {
         let mut queued = std::mem::take(&mut self.queued);
         queued.retain(|endpoint| {
             let Some(queue) = self.queues.get_mut(endpoint) else { return false };
-            while !queue.waiting.is_empty() {
-                let free = FreeSlots::of(self.slots, self.under_way);
+            while let Some((owner, _)) = queue.waiting.front() {
+                let of_owner = self.of_owners.get(owner).copied().unwrap_or_default();
+                let free = FreeSlots::of(self.slots, self.under_way, of_owner);
                 let admitted = queue.admit(free, now, &self.rules);
                 if admitted.is_none() && !queue.health.is_open() {
                     return true;
                 }
-                let Some(item) = queue.waiting.pop_front() else { break };
+                let Some((owner, item)) = queue.waiting.pop_front() else { break };
                 self.waiting -= 1;
                 let place = match admitted {
                     Some(probe) => {
                         queue.under_way += 1;
                         self.under_way += 1;
+                        *self.of_owners.entry(owner).or_default() += 1;
                         Disposition::Start { item, probe }
                     }
                     None => queue.hold_or_give_up(item, now, &self.rules, self.down_ms_max),
@@ -233,7 +256,7 @@ impl<T> EndpointQueues<T> {
     }
 }
 
-/// The slots that are free.
+/// The slots that are free for an owner.
 #[derive(Clone, Copy)]
 struct FreeSlots {
     shared: usize,
@@ -241,8 +264,11 @@ struct FreeSlots {
 }
 
 impl FreeSlots {
-    fn of(slots: usize, under_way: usize) -> Self {
-        Self { shared: (slots / 2).saturating_sub(under_way), any: slots.saturating_sub(under_way) }
+    fn of(slots: usize, under_way: usize, of_owner: usize) -> Self {
+        let left = slots.saturating_sub(under_way);
+        let is_few = of_owner < (slots / OWNER_FEW).max(1);
+        let any = if is_few || left > slots / OWNERS_RESERVE { left } else { 0 };
+        Self { shared: (slots / 2).saturating_sub(under_way), any }
     }
 
     /// Whether an endpoint with this many deliveries under way may have one more.

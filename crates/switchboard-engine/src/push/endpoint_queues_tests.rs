@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{
     CallResult, Disposition, EndpointHealth, EndpointQueues, HOLD_MS_MAX, Rules, SICK_KEPT_MS, WebhookEndpoint,
 };
+use switchboard_core::call::Owner;
 use switchboard_core::model::Timestamp;
 
 const RULES: Rules = Rules { failures_max: 3, probe_ms_min: 1_000, probe_ms_max: 60_000 };
@@ -12,6 +13,10 @@ const DAY_MS: i64 = 86_400_000;
 
 fn queues(slots: usize) -> EndpointQueues<u32> {
     EndpointQueues::new(slots, RULES, DAY_MS)
+}
+
+fn owner(name: &str) -> Owner {
+    Owner { tenant: "".into(), principal: name.into() }
 }
 
 fn at(ms: i64) -> Timestamp {
@@ -31,14 +36,14 @@ fn failed() -> CallResult {
 }
 
 fn end(queues: &mut EndpointQueues<u32>, name: &str, probe: bool, call_result: CallResult, ms: i64) {
-    queues.finished(&endpoint(name), probe, call_result, Duration::from_millis(10), at(ms), 0);
+    queues.finished(&endpoint(name), &owner("a"), probe, call_result, Duration::from_millis(10), at(ms), 0);
 }
 
 /// Offers this many deliveries and returns how many started, how many wait, and how many were held.
 fn offer_many(queues: &mut EndpointQueues<u32>, name: &str, count: u32, ms: i64) -> (usize, usize, usize) {
     let mut sums = (0, 0, 0);
     for item in 0..count {
-        match queues.offer(&endpoint(name), item, at(ms)) {
+        match queues.offer(&endpoint(name), &owner("a"), item, at(ms)) {
             Some(Disposition::Start { .. }) => sums.0 += 1,
             None => sums.1 += 1,
             Some(Disposition::Hold { .. }) => sums.2 += 1,
@@ -51,7 +56,7 @@ fn offer_many(queues: &mut EndpointQueues<u32>, name: &str, count: u32, ms: i64)
 /// Opens the circuit of an endpoint at this time.
 fn break_down(queues: &mut EndpointQueues<u32>, name: &str, ms: i64) {
     for _ in 0..3 {
-        assert!(matches!(queues.offer(&endpoint(name), 0, at(ms)), Some(Disposition::Start { probe: false, .. })));
+        assert!(matches!(queues.offer(&endpoint(name), &owner("a"), 0, at(ms)), Some(Disposition::Start { probe: false, .. })));
         end(queues, name, false, failed(), ms);
     }
 }
@@ -66,6 +71,23 @@ fn however_many_endpoints_are_slow_the_next_one_has_a_place() {
     }
     assert!(queues.has_free_slot());
     assert_eq!(offer_many(&mut queues, "healthy", 1, 0).0, 1);
+}
+
+#[test]
+fn the_endpoints_of_one_owner_leave_room_for_the_others() {
+    let mut queues = queues(1_024);
+    let offered = |queues: &mut EndpointQueues<u32>, name: &str, who: &str| {
+        matches!(queues.offer(&endpoint(name), &owner(who), 0, at(0)), Some(Disposition::Start { .. }))
+    };
+    let started = (0..1_400).filter(|number| offered(&mut queues, &format!("silent-{number}"), "a")).count();
+    assert_eq!(started, 768, "three quarters of the slots");
+    for who in ["b", "c", "d"] {
+        assert!(offered(&mut queues, &format!("of-{who}"), who), "{who} is served at once");
+    }
+    let of_b = (0..100).filter(|number| offered(&mut queues, &format!("b-{number}"), "b")).count();
+    assert_eq!(of_b, 15, "and with few deliveries under way alone");
+    queues.finished(&endpoint("of-b"), &owner("b"), false, answered(), Duration::from_millis(1), at(1), 0);
+    assert!(offered(&mut queues, "b-next", "b"));
 }
 
 #[test]
@@ -86,13 +108,13 @@ fn who_waits_starts_in_order_as_soon_as_there_is_room() {
 fn a_delivery_to_an_endpoint_that_is_down_waits_for_the_probe_and_one_probe_goes() {
     let mut queues = queues(8);
     break_down(&mut queues, "sick", 0);
-    let Some(Disposition::Hold { due, .. }) = queues.offer(&endpoint("sick"), 1, at(0)) else { panic!("it is down") };
+    let Some(Disposition::Hold { due, .. }) = queues.offer(&endpoint("sick"), &owner("a"), 1, at(0)) else { panic!("it is down") };
     assert!((500..=1_100).contains(&due.ms_since(at(0))), "{due:?}");
     assert_eq!(offer_many(&mut queues, "healthy", 1, 0), (1, 0, 0), "other endpoints are not affected");
-    assert_eq!(queues.offer(&endpoint("sick"), 7, due), Some(Disposition::Start { item: 7, probe: true }));
-    assert!(matches!(queues.offer(&endpoint("sick"), 8, due), Some(Disposition::Hold { .. })), "one at a time");
-    queues.finished(&endpoint("sick"), true, answered(), Duration::from_millis(1), due, 0);
-    assert_eq!(queues.offer(&endpoint("sick"), 8, due), Some(Disposition::Start { item: 8, probe: false }));
+    assert_eq!(queues.offer(&endpoint("sick"), &owner("a"), 7, due), Some(Disposition::Start { item: 7, probe: true }));
+    assert!(matches!(queues.offer(&endpoint("sick"), &owner("a"), 8, due), Some(Disposition::Hold { .. })), "one at a time");
+    queues.finished(&endpoint("sick"), &owner("a"), true, answered(), Duration::from_millis(1), due, 0);
+    assert_eq!(queues.offer(&endpoint("sick"), &owner("a"), 8, due), Some(Disposition::Start { item: 8, probe: false }));
 }
 
 #[test]
@@ -114,7 +136,7 @@ fn those_held_come_up_again_one_after_the_other_within_bounds() {
     break_down(&mut queues, "sick", 0);
     let mut dues: Vec<i64> = Vec::new();
     for item in 0..100_000 {
-        let Some(Disposition::Hold { due, .. }) = queues.offer(&endpoint("sick"), item, at(0)) else {
+        let Some(Disposition::Hold { due, .. }) = queues.offer(&endpoint("sick"), &owner("a"), item, at(0)) else {
             panic!("it is down")
         };
         dues.push(due.ms_since(at(0)));
@@ -130,9 +152,9 @@ fn an_endpoint_that_is_down_for_too_long_is_given_up_on() {
     let mut queues = queues(8);
     break_down(&mut queues, "sick", 0);
     end(&mut queues, "sick", true, failed(), DAY_MS);
-    assert!(matches!(queues.offer(&endpoint("sick"), 1, at(DAY_MS)), Some(Disposition::Hold { .. })));
+    assert!(matches!(queues.offer(&endpoint("sick"), &owner("a"), 1, at(DAY_MS)), Some(Disposition::Hold { .. })));
     let later = DAY_MS + 1;
-    assert_eq!(queues.offer(&endpoint("sick"), 1, at(later)), Some(Disposition::GiveUp { item: 1, down_since: at(0) }));
+    assert_eq!(queues.offer(&endpoint("sick"), &owner("a"), 1, at(later)), Some(Disposition::GiveUp { item: 1, down_since: at(0) }));
 }
 
 #[test]
@@ -140,9 +162,9 @@ fn an_operator_can_have_a_probe_now() {
     let mut queues = queues(8);
     break_down(&mut queues, "sick", 0);
     queues.probe_now(Some(&endpoint("other")), at(1));
-    assert!(matches!(queues.offer(&endpoint("sick"), 1, at(1)), Some(Disposition::Hold { .. })));
+    assert!(matches!(queues.offer(&endpoint("sick"), &owner("a"), 1, at(1)), Some(Disposition::Hold { .. })));
     queues.probe_now(Some(&endpoint("sick")), at(1));
-    assert_eq!(queues.offer(&endpoint("sick"), 1, at(1)), Some(Disposition::Start { item: 1, probe: true }));
+    assert_eq!(queues.offer(&endpoint("sick"), &owner("a"), 1, at(1)), Some(Disposition::Start { item: 1, probe: true }));
 }
 
 #[test]

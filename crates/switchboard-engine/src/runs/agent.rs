@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::Json;
-use tokio::sync::Semaphore;
 
+use super::fair_slots::FairSlots;
 use super::{AgentError, RunCounters, Turn};
 
 /// An agent: it is given one message at a time and works on it.
@@ -268,7 +268,7 @@ pub struct AgentSource {
     traits: Traits,
     runs: Arc<RunCounters>,
     /// One permit for each run that may be at work at once, if that is limited.
-    slots: Option<Arc<Semaphore>>,
+    slots: Option<FairSlots>,
 }
 
 // The agent itself is behind closures, which have no `Debug`.
@@ -337,11 +337,11 @@ impl AgentSource {
     }
 
     fn new(start: Start, clean_up: CleanUp, traits: Traits) -> Self {
-        let slots = traits.runs_max.map(|max| Arc::new(Semaphore::new(max.clamp(1, Semaphore::MAX_PERMITS))));
+        let slots = traits.runs_max.map(|max| FairSlots::new(max.max(1)));
         Self { start, clean_up, traits, runs: Arc::default(), slots }
     }
 
-    pub(crate) fn slots(&self) -> Option<&Arc<Semaphore>> {
+    pub(crate) fn slots(&self) -> Option<&FairSlots> {
         self.slots.as_ref()
     }
 

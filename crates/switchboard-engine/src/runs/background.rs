@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use switchboard_core::lifecycle::Phase;
-use switchboard_core::model::{Message, Task, TaskId, TaskView, conversation};
+use switchboard_core::model::{Measure, Message, Task, TaskId, TaskView, conversation};
 
 use crate::engine_state::{EngineState, Registered};
 use crate::escaped::Escaped;
@@ -41,12 +41,19 @@ impl EngineState {
         Background { referenced, context }
     }
 
-    /// The tasks that a message refers to, as far as they exist and belong to the caller.
+    /// The tasks that a message refers to, as far as they exist and belong to the caller. All together hold no more than a reply:
+    /// what does not fit is a link, or an older message that is left out.
     async fn referenced_by(&self, scope: &Scope, message: &Message) -> Vec<Arc<Task>> {
         let mut found = Vec::new();
+        let mut left = self.limits.reply_bytes_max;
         for id in message.reference_task_ids.iter().take(self.limits.referenced_tasks_max) {
-            match self.stored_task(scope, id).await {
-                Ok(Some(stored)) if stored.head.phase == Phase::Live => found.push(stored.folded.task.clone()),
+            let stored = self.store.task_view(scope, id, left, u32::MAX).await;
+            match stored.map(|stored| stored.map(|stored| self.with_links(scope, stored))) {
+                Ok(Some(stored)) if stored.head.phase == Phase::Live => {
+                    let task = stored.folded.task.clone();
+                    left = left.saturating_sub(Measure::ABOUT.task(&task, true));
+                    found.push(task);
+                }
                 Ok(_) => tracing::debug!(
                     task = %Escaped::new(id.as_str()), "a message refers to a task that is not there"
                 ),
@@ -70,6 +77,7 @@ impl EngineState {
             after: None,
             artifacts: true,
             bytes_max: self.limits.reply_bytes_max,
+            history_max: None,
         };
         let page = match self.store.list(scope, &query).await {
             Ok(page) => page,

@@ -8,8 +8,10 @@ mod artifact_writer;
 mod attached;
 mod background;
 mod ending;
+mod fair_slots;
 mod recovery;
 mod registry;
+mod run_hold;
 mod run_time;
 mod runner;
 mod sweeper;
@@ -20,13 +22,16 @@ pub use agent::{
 };
 pub use artifact_writer::ArtifactWriter;
 pub use ending::{AgentError, Histogram, MICROS_BOUNDS, RunCounters, RunEnd, TurnError};
+pub use run_hold::RunHoldUse;
 pub use turn::Turn;
 
 pub(crate) use attached::{AttachedRun, StreamedRun, StreamedRuns};
 pub(crate) use background::Background;
 pub(crate) use ending::invalid_response;
+pub(crate) use fair_slots::FairSlots;
 pub(crate) use recovery::give_back;
 pub(crate) use registry::{Begun, RunRegistry, RunSlot};
+pub(crate) use run_hold::RunHold;
 pub(crate) use runner::{Run, RunStart, poll_once};
 pub(crate) use sweeper::sweep;
 pub(crate) use turn::TurnStart;

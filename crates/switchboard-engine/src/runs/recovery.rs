@@ -58,7 +58,8 @@ pub(super) async fn resume_claimed(
             agent.source.runs().recover();
             tracing::debug!(task = %record.id, agent = %agent.name, attempt, "run taken up again");
             let background = engine.background(&agent, &record.scope, &stored).await;
-            let from = RunStart { begun: Begun::NotYet, leased_at: claimed_at, interrupted: true };
+            let held = engine.hold_accepted(&record.scope.owner, &stored.folded.task, true);
+            let from = RunStart { begun: Begun::NotYet, leased_at: claimed_at, interrupted: true, held };
             if let Some(run) = Run::begin(engine.clone(), agent, record, &stored, background, from) {
                 run.spawn();
             }

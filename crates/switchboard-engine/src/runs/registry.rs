@@ -1,5 +1,5 @@
 //! The runs at work in this process: cancel finds them here, and the sweeper renews their leases. Their number is
-//! limited per process, and per agent if the agent limits it; the others wait in order. A run begins when it has a slot,
+//! limited per process, and per agent if the agent limits it; the others wait, and owners take turns. A run begins when it has a slot,
 //! and the store also knows whether it has begun.
 
 use std::collections::BTreeMap;
@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use switchboard_core::call::Owner;
 use switchboard_core::model::TaskState;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Turn;
+use super::fair_slots::{FairSlot, FairSlots};
 use crate::commit::Record;
 use crate::engine_state::{EngineState, Registered};
 use crate::ports::store::TaskKey;
@@ -174,8 +175,8 @@ impl Drop for Guard {
 
 /// A slot among the runs of this process and of its agent, until it is dropped.
 pub(crate) struct RunSlot {
-    _of_process: OwnedSemaphorePermit,
-    _of_agent: Option<OwnedSemaphorePermit>,
+    _of_process: FairSlot,
+    _of_agent: Option<FairSlot>,
 }
 
 /// Whether the store knows that a run has begun.
@@ -204,26 +205,25 @@ impl EngineState {
     /// A slot for a run of this agent, if one is free now. None while other runs wait, because they come first.
     pub(crate) fn free_slot(&self, agent: &Registered) -> Option<RunSlot> {
         let of_agent = match agent.source.slots() {
-            Some(slots) => Some(slots.clone().try_acquire_owned().ok()?),
+            Some(slots) => Some(slots.try_take()?),
             None => None,
         };
-        let of_process = self.run_slots.clone().try_acquire_owned().ok()?;
+        let of_process = self.run_slots.try_take()?;
         Some(RunSlot { _of_process: of_process, _of_agent: of_agent })
     }
 
     /// Whether other runs may be waiting for the slot that a run of this agent has.
     pub(super) fn is_crowded(&self, agent: &Registered) -> bool {
-        let none_left = agent.source.slots().is_some_and(|slots| slots.available_permits() == 0);
-        none_left || self.run_slots.available_permits() == 0
+        agent.source.slots().is_some_and(FairSlots::is_full) || self.run_slots.is_full()
     }
 
-    async fn next_slot(&self, agent: &Registered) -> Option<RunSlot> {
+    async fn next_slot(&self, agent: &Registered, owner: &Owner) -> RunSlot {
         let of_agent = match agent.source.slots() {
-            Some(slots) => Some(slots.clone().acquire_owned().await.ok()?),
+            Some(slots) => Some(slots.take(owner).await),
             None => None,
         };
-        let of_process = self.run_slots.clone().acquire_owned().await.ok()?;
-        Some(RunSlot { _of_process: of_process, _of_agent: of_agent })
+        let of_process = self.run_slots.take(owner).await;
+        RunSlot { _of_process: of_process, _of_agent: of_agent }
     }
 
     /// Waits for a slot.
@@ -242,7 +242,7 @@ impl EngineState {
             biased;
             () = lost.cancelled() => Waited::LetGo,
             () = turn.cancel_token().cancelled() => Waited::Canceled,
-            slot = self.next_slot(agent) => slot.map_or(Waited::LetGo, Waited::HasSlot),
+            slot = self.next_slot(agent, &turn.record().scope.owner) => Waited::HasSlot(slot),
             max_s = too_late => Waited::TooLate { max_s },
         }
     }

@@ -18,7 +18,7 @@ use super::recovery::queued_too_long;
 use super::registry::{Begun, Guard, RunSlot, Waited};
 use super::run_time::end_pause_in_time;
 use super::turn::TurnStart;
-use super::{AgentError, AgentFuture, AttachedRun, Background, RunEnd, Turn};
+use super::{AgentError, AgentFuture, AttachedRun, Background, RunEnd, RunHold, Turn};
 use crate::commit::{Record, WriteError};
 use crate::engine_state::{EngineState, Registered};
 use crate::escaped::Escaped;
@@ -101,6 +101,7 @@ pub(crate) struct Run {
     /// None if the record was never committed.
     guard: Option<Guard>,
     begun: Begun,
+    held: RunHold,
     /// The run was registered so long after its lease was taken that another process may have claimed it meanwhile.
     is_late: bool,
 }
@@ -112,6 +113,7 @@ pub(crate) struct RunStart {
     pub(crate) leased_at: Timestamp,
     /// Whether the turn may have been worked on before.
     pub(crate) interrupted: bool,
+    pub(crate) held: RunHold,
 }
 
 enum Ended {
@@ -136,7 +138,7 @@ impl Run {
         background: Background,
         from: RunStart,
     ) -> Option<Self> {
-        let RunStart { begun, leased_at, interrupted } = from;
+        let RunStart { begun, leased_at, interrupted, held } = from;
         let inbound = stored.folded.open_turns.first()?.clone();
         let run_max = engine.run_max(&agent, inbound.metadata.as_ref(), stored.head.deadline);
         let mut start = TurnStart::first(record, inbound, &stored.head, run_max, background, engine.now());
@@ -147,7 +149,7 @@ impl Run {
             turn.cancel_token().cancel();
         }
         let future = agent.source.start(turn.clone());
-        Some(Self::new(engine, agent, turn, future, begun, leased_at))
+        Some(Self::new(engine, agent, turn, future, begun, leased_at, held))
     }
 
     /// A run whose agent has been started. It is registered from here on, so that a cancel finds it.
@@ -158,12 +160,13 @@ impl Run {
         future: AgentFuture,
         begun: Begun,
         leased_at: Timestamp,
+        held: RunHold,
     ) -> Self {
         let record = turn.record();
         let register = |key| engine.runs.register(record.clone(), key, turn.fence(), turn.cancel_token().clone());
         let guard = record.key().map(register);
         let is_late = engine.now().ms_since(leased_at) >= i64::from(engine.limits.lease_ms) / 2;
-        Self { engine, agent, turn, future, guard, begun, is_late }
+        Self { engine, agent, turn, future, guard, begun, held, is_late }
     }
 
     /// Lets the run continue as a background task.
@@ -215,6 +218,7 @@ impl Run {
                         return;
                     }
                     slot = Some(taken);
+                    self.held.begins();
                     self.agent.source.runs().start();
                     guard.begins();
                     self.wait(guard.lost()).await
@@ -399,7 +403,9 @@ async fn next_turn(
         Ok(Some(stored)) if stored.head.running && stored.head.fence == fence => {
             let background = engine.background(agent, &record.scope, &stored).await;
             let begun = slot.map_or(Begun::NotYet, |slot| Begun::Already(Some(slot)));
-            let from = RunStart { begun, leased_at, interrupted: false };
+            let waits = matches!(begun, Begun::NotYet);
+            let held = engine.hold_accepted(&record.scope.owner, &stored.folded.task, waits);
+            let from = RunStart { begun, leased_at, interrupted: false, held };
             Run::begin(engine.clone(), agent.clone(), record.clone(), &stored, background, from)
         }
         Ok(_) => None,

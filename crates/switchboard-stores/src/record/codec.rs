@@ -9,7 +9,7 @@ use switchboard_core::model::{TaskState, content_bytes};
 use switchboard_engine::ports::store::StoreError;
 
 use super::FORMAT;
-use super::form::{Chunk, ChunkSource, Chunker, StoredCommit, StoredEvent};
+use super::form::{Chunk, ChunkSource, Chunker, StoredCommit, StoredEvent, StoredMessage};
 use crate::checksum::ContentHash;
 
 pub(crate) struct Encoded {
@@ -66,6 +66,54 @@ pub(crate) fn decode(record: &str, want: Want, chunks: &dyn ChunkSource) -> Resu
     let stored = parse_commit(record)?;
     let wanted = |event: &StoredEvent<'_>| want == Want::Everything || !matches!(event, StoredEvent::Artifact { .. });
     stored.events.into_iter().filter(wanted).map(|event| event.into_event(chunks)).collect()
+}
+
+/// A commit that a reader may need without the contents of its messages.
+pub(crate) struct ParsedCommit<'a> {
+    stored: StoredCommit<'a>,
+}
+
+impl<'a> ParsedCommit<'a> {
+    pub(crate) fn of(record: &'a str) -> Result<Self, StoreError> {
+        Ok(Self { stored: parse_commit(record)? })
+    }
+
+    /// How many messages the commit adds to the history at least, and about how many bytes all its messages have. A status has a
+    /// message that may get into the history later.
+    pub(crate) fn messages(&self) -> (u32, u64) {
+        let events = &self.stored.events;
+        let bytes: usize = events.iter().filter_map(StoredEvent::message).map(StoredMessage::content_bytes).sum();
+        let in_history = |event: &&StoredEvent<'_>| event.turn().is_some() || matches!(event, StoredEvent::Noted { .. });
+        (u32::try_from(events.iter().filter(in_history).count()).unwrap_or(u32::MAX), bytes as u64)
+    }
+
+    /// The events, with the contents of messages only if they are wanted.
+    pub(crate) fn into_events(
+        mut self,
+        want: Want,
+        contents: Contents,
+        chunks: &dyn ChunkSource,
+    ) -> Result<Vec<Event>, StoreError> {
+        let is_wanted = |event: &StoredEvent<'_>| want == Want::Everything || !matches!(event, StoredEvent::Artifact { .. });
+        self.stored.events.retain(is_wanted);
+        if let Contents::Only { turn, status } = contents {
+            let is_kept = |event: &StoredEvent<'_>| match event {
+                StoredEvent::Status { .. } => status,
+                event => turn.is_some() && event.turn() == turn,
+            };
+            let others = self.stored.events.iter_mut().filter(|event| !is_kept(event));
+            others.filter_map(StoredEvent::message_mut).for_each(|message| message.parts.clear());
+        }
+        self.stored.events.into_iter().map(|event| event.into_event(chunks)).collect()
+    }
+}
+
+/// Which messages of a commit are read with their contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    All,
+    /// Only that of the message that began this turn, if any, and those of statuses if they are wanted.
+    Only { turn: Option<u32>, status: bool },
 }
 
 /// Whether a commit set the task's status. No contents are read.

@@ -123,7 +123,7 @@ pub(super) struct StoredMessage<'a> {
     #[serde(borrow)]
     task: Option<Text<'a>>,
     #[serde(borrow)]
-    parts: Vec<StoredPart<'a>>,
+    pub(super) parts: Vec<StoredPart<'a>>,
     #[serde(borrow, default, deserialize_with = "present")]
     metadata: Option<Raw<'a>>,
     #[serde(borrow)]
@@ -234,6 +234,39 @@ impl<'a> StoredEvent<'a> {
         }
     }
 
+    /// The message that the event adds to the history or the status. A direct reply is the whole answer, and is not one of these.
+    pub(super) fn message(&self) -> Option<&StoredMessage<'a>> {
+        match self {
+            Self::Received { inbound, .. } | Self::Opened { inbound, .. } | Self::MessageAdded { inbound } => {
+                Some(&inbound.message)
+            }
+            Self::Status { message, .. } => message.as_ref(),
+            Self::Noted { message } => Some(message),
+            _ => None,
+        }
+    }
+
+    pub(super) fn message_mut(&mut self) -> Option<&mut StoredMessage<'a>> {
+        match self {
+            Self::Received { inbound, .. } | Self::Opened { inbound, .. } | Self::MessageAdded { inbound } => {
+                Some(&mut inbound.message)
+            }
+            Self::Status { message, .. } => message.as_mut(),
+            Self::Noted { message } => Some(message),
+            _ => None,
+        }
+    }
+
+    /// The turn that the message of the event began.
+    pub(super) fn turn(&self) -> Option<u32> {
+        match self {
+            Self::Received { inbound, .. } | Self::Opened { inbound, .. } | Self::MessageAdded { inbound } => {
+                Some(inbound.turn)
+            }
+            _ => None,
+        }
+    }
+
     pub(super) fn into_event(self, chunks: &dyn ChunkSource) -> Result<Event, StoreError> {
         Ok(match self {
             Self::Received { context, inbound } => {
@@ -289,6 +322,19 @@ impl<'a> StoredInbound<'a> {
 }
 
 impl<'a> StoredMessage<'a> {
+    /// About how many bytes its contents have.
+    pub(super) fn content_bytes(&self) -> usize {
+        let length = |part: &StoredPart<'_>| match part {
+            StoredPart { chunks: Some(chunks), .. } => chunks.bytes,
+            StoredPart { text: Some(text), .. } | StoredPart { url: Some(text), .. } => text.0.len(),
+            StoredPart { raw: Some(Base64::Encoded(text)), .. } => text.len() / 4 * 3,
+            StoredPart { raw: Some(Base64::Bytes(bytes)), .. } => bytes.len(),
+            StoredPart { data: Some(data), .. } => data.0.len(),
+            StoredPart { .. } => 0,
+        };
+        self.parts.iter().map(length).sum()
+    }
+
     fn of(message: &'a Message, chunker: &mut Chunker<'_>) -> Self {
         let parts = message.parts.iter().zip(0..);
         Self {

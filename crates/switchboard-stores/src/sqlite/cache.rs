@@ -169,7 +169,7 @@ impl State {
             self.remove(&head.id);
             return;
         }
-        match folded {
+        match folded.filter(|folded| !folded.is_shortened) {
             Some(folded) => entry.folded = folded,
             None => Arc::make_mut(&mut entry.folded).apply_all(events),
         }

@@ -2,21 +2,77 @@
 //! one of messages and status changes (columns named `story`), one of artifact writes. Commits that only report
 //! progress are on neither chain, so a task with a million of them is read as quickly as one without.
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, Row};
 use switchboard_core::lifecycle::Folded;
-use switchboard_engine::ports::store::{StoreError, StoredTask, TaskKey};
+use switchboard_engine::ports::store::{StoreError, StoredTask, TaskKey, newest_status};
 
 use super::checksums::{ChunkColumns, mismatch, mistyped};
 use super::error::Failure;
 use super::rows::{Chains, LOG_COLUMNS, LogRow, TaskRow, log_no};
 use crate::checksum::ContentHash;
-use crate::record::{ChunkSource, Want, decode};
+use crate::record::{ChunkSource, Contents, ParsedCommit, Want};
 
-/// Folds the commits on the chains, oldest first.
-pub(super) fn fold(connection: &Connection, row: TaskRow, want: Want) -> Result<StoredTask, Failure> {
+/// How much of the history a reader wants: the newest messages.
+#[derive(Clone, Copy)]
+pub(super) struct HistoryBounds {
+    pub(super) bytes_max: u64,
+    pub(super) messages_max: u32,
+    /// Whether the reader may start the current turn, whose message is then whole.
+    pub(super) may_run: bool,
+}
+
+impl HistoryBounds {
+    pub(super) fn bytes(bytes_max: u64) -> Self {
+        Self { bytes_max, messages_max: u32::MAX, may_run: true }
+    }
+}
+
+/// Folds the commits on the chains, oldest first. Of messages beyond the bounds the contents are not read.
+pub(super) fn fold(
+    connection: &Connection,
+    row: TaskRow,
+    want: Want,
+    bounds: HistoryBounds,
+) -> Result<StoredTask, Failure> {
+    let (chunks, status) = (Chunks(connection), row.chains.status);
+    let HistoryBounds { mut bytes_max, mut messages_max, may_run } = bounds;
+    let turn = (may_run && row.head.running).then_some(row.head.turn);
+    let mut commits = Vec::new();
+    // Of how many of the commits, the newest first, all messages are whole.
+    let mut whole = None;
+    walk(connection, row.task_no, row.chains, want, |version, record| {
+        let commit = ParsedCommit::of(record)?;
+        let (messages, bytes) = commit.messages();
+        if whole.is_none() && bytes > 0 && (messages_max == 0 || bytes > bytes_max) {
+            whole = Some(commits.len());
+        }
+        bytes_max = bytes_max.saturating_sub(bytes);
+        messages_max = messages_max.saturating_sub(messages);
+        let contents = match whole {
+            Some(_) => Contents::Only { turn, status: version == status },
+            None => Contents::All,
+        };
+        commits.push((version, commit.into_events(want, contents, &chunks)?));
+        Ok(())
+    })?;
+    let shortened = whole.map_or(0, |whole| commits.len() - whole);
     let mut folded = Folded::empty(row.head.id.clone(), row.head.context_id.clone());
-    for record in records_to_fold(connection, row.task_no, row.chains, want)?.iter().rev() {
-        folded.apply_all(&decode(record, want, &Chunks(connection))?);
+    let mut hollow = 0;
+    for (number, (version, events)) in commits.iter().rev().enumerate() {
+        folded.apply_all(events);
+        if number + 1 == shortened {
+            hollow = folded.task.history.len();
+        }
+        // A status message without contents must not get into the history when the next status comes.
+        if number < shortened && *version != status && newest_status(events).is_some() {
+            Arc::make_mut(&mut folded.task).status.message = None;
+        }
+    }
+    if shortened > 0 {
+        Arc::make_mut(&mut folded.task).history.drain(..hollow);
+        folded.is_shortened = true;
     }
     Ok(StoredTask { key: TaskKey(row.task_no), head: row.head.into(), folded: folded.into(), outlined: Vec::new() })
 }
@@ -47,28 +103,44 @@ impl<'c> ArtifactChain<'c> {
     }
 }
 
-/// The records on the chains, newest first. The commit that set the present status is read, too, even if it only
-/// reports progress.
+/// The records on the chains, newest first.
+#[cfg(test)]
 pub(super) fn records_to_fold(
     connection: &Connection,
     task_no: i64,
     chains: Chains,
     want: Want,
 ) -> Result<Vec<String>, Failure> {
+    let mut records = Vec::new();
+    walk(connection, task_no, chains, want, |_, record| {
+        records.push(record.to_owned());
+        Ok(())
+    })?;
+    Ok(records)
+}
+
+/// Reads the records on the chains, newest first. The commit that set the present status is read, too, even if it only
+/// reports progress.
+fn walk(
+    connection: &Connection,
+    task_no: i64,
+    chains: Chains,
+    want: Want,
+    mut take: impl FnMut(i64, &str) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let mut select = connection.prepare_cached(&commit_sql())?;
     let Chains { mut story, mut artifact, mut status } = chains;
     if want == Want::NoArtifacts {
         artifact = 0;
     }
-    let mut records = Vec::new();
     loop {
         let version = story.max(artifact).max(status);
         if version == 0 {
-            return Ok(records);
+            return Ok(());
         }
         let mut rows = select.query([log_no(task_no, version)])?;
         let found = LogRow::read(rows.next()?.ok_or_else(|| missing(task_no, version))?)?;
-        records.push(found.record.to_owned());
+        take(version, found.record)?;
         if story == version {
             story = found.columns.prev_story;
         }

@@ -13,7 +13,7 @@ use switchboard_engine::ports::store::{ListCursor, ListPage, ListQuery, Scope, S
 
 use super::checksums::TaskColumns;
 use super::error::Failure;
-use super::fold::fold;
+use super::fold::{HistoryBounds, fold};
 use super::ledger::find_scope_no;
 use super::outlined::fold_within;
 use super::quarantine::{Quarantined, TaskRef};
@@ -90,9 +90,11 @@ fn one_page(
                     return Err(StoreError::Corrupt("it is listed under what it is not".to_owned()).into());
                 }
                 let row = task_row(&columns, &scope.agent)?;
+                let messages_max = query.history_max.unwrap_or(u32::MAX);
+                let history = HistoryBounds { bytes_max: query.bytes_max, messages_max, may_run: false };
                 match query.artifacts {
-                    true => fold_within(connection, row, query.bytes_max),
-                    false => fold(connection, row, Want::NoArtifacts),
+                    true => fold_within(connection, row, query.bytes_max, history),
+                    false => fold(connection, row, Want::NoArtifacts, history),
                 }
             };
             let stored = match read()

@@ -10,7 +10,7 @@ use switchboard_engine::ports::outline::{self, Outline, OutlinedPart, PARTS_APAR
 use switchboard_engine::ports::store::{StoreError, StoredTask};
 
 use super::error::Failure;
-use super::fold::{ArtifactChain, Chunks, commit_sql, fold, missing};
+use super::fold::{ArtifactChain, Chunks, HistoryBounds, commit_sql, fold, missing};
 use super::rows::{LogRow, TaskRow, log_no};
 use crate::record::{Want, Write, decode_writes, is_named};
 
@@ -22,9 +22,14 @@ const RECORD_BYTES_MAX: usize = 64 << 20;
 const PARTS_UNKNOWN: u64 = u64::MAX;
 
 /// Folds a task without the contents that do not fit.
-pub(super) fn fold_within(connection: &Connection, row: TaskRow, bytes_max: u64) -> Result<StoredTask, Failure> {
+pub(super) fn fold_within(
+    connection: &Connection,
+    row: TaskRow,
+    bytes_max: u64,
+    history: HistoryBounds,
+) -> Result<StoredTask, Failure> {
     let too_large = ids(outline::too_large(&row.head, bytes_max));
-    fold_without(connection, row, &too_large)
+    fold_without(connection, row, &too_large, history)
 }
 
 /// The same from the chains of an earlier moment. An artifact that is too large now is treated as too large then.
@@ -36,19 +41,24 @@ pub(super) fn fold_earlier_within(
     let too_large = ids(outline::too_large(&row.head, bytes_max));
     let unknown = |head: &ArtifactHead| ArtifactHead { parts: PARTS_UNKNOWN, ..head.clone() };
     row.head.artifacts = row.head.artifacts.iter().map(unknown).collect();
-    fold_without(connection, row, &too_large)
+    fold_without(connection, row, &too_large, HistoryBounds::bytes(bytes_max))
 }
 
 fn ids(heads: Vec<&ArtifactHead>) -> Vec<ArtifactId> {
     heads.into_iter().map(|head| head.id.clone()).collect()
 }
 
-fn fold_without(connection: &Connection, row: TaskRow, too_large: &[ArtifactId]) -> Result<StoredTask, Failure> {
+fn fold_without(
+    connection: &Connection,
+    row: TaskRow,
+    too_large: &[ArtifactId],
+    history: HistoryBounds,
+) -> Result<StoredTask, Failure> {
     if too_large.is_empty() {
-        return fold(connection, row, Want::Everything);
+        return fold(connection, row, Want::Everything, history);
     }
     let (artifacts, outlined) = artifacts(connection, &row, too_large)?;
-    let mut stored = fold(connection, row, Want::NoArtifacts)?;
+    let mut stored = fold(connection, row, Want::NoArtifacts, history)?;
     let folded = Arc::make_mut(&mut stored.folded);
     Arc::make_mut(&mut folded.task).artifacts = artifacts;
     stored.outlined = outlined;

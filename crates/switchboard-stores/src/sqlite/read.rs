@@ -10,7 +10,7 @@ use switchboard_engine::ports::store::{LogPage, LoggedCommit, Scope, StoreError,
 use super::checksums::{damaged_owner, of_scope};
 use super::deliveries::{PUSH_COLUMNS, push_columns};
 use super::error::Failure;
-use super::fold::{Chunks, missing};
+use super::fold::{Chunks, HistoryBounds, missing};
 use super::outlined::fold_within;
 use super::quarantine::Quarantined;
 use super::rows::{
@@ -56,10 +56,16 @@ pub(super) fn task(
     scope: &Scope,
     id: &TaskId,
     bytes_max: u64,
+    history_max: Option<u32>,
 ) -> Result<Option<StoredTask>, Failure> {
+    let bounds = history_max.map_or(HistoryBounds::bytes(bytes_max), |messages_max| HistoryBounds {
+        bytes_max,
+        messages_max,
+        may_run: false,
+    });
     at_once(connection, || {
         let found = find(connection, scope, id)?;
-        found.map(|row| fold_within(connection, row, bytes_max)).transpose()
+        found.map(|row| fold_within(connection, row, bytes_max, bounds)).transpose()
     })
 }
 

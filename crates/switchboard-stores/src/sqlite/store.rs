@@ -122,17 +122,42 @@ impl SqliteStore {
         &self.writer
     }
 
-    async fn read_task(&self, scope: Scope, id: TaskId, bytes_max: u64) -> Result<Option<StoredTask>, StoreError> {
+    async fn read_task(
+        &self,
+        scope: Scope,
+        id: TaskId,
+        bytes_max: u64,
+        history_max: Option<u32>,
+    ) -> Result<Option<StoredTask>, StoreError> {
         let generation = self.cache.generation();
         let of = scope.clone();
         let named = TaskRef::Id(id.clone());
-        let stored = self.read_of(named, move |connection| read::task(connection, &of, &id, bytes_max)).await?;
+        let read = move |connection: &Connection| read::task(connection, &of, &id, bytes_max, history_max);
+        let stored = self.read_of(named, read).await?;
         if let Some(stored) = &stored
             && too_large(&stored.head, bytes_max).is_empty()
+            && !stored.folded.is_shortened
         {
             self.cache.fill(generation, &scope, stored);
         }
         Ok(stored)
+    }
+
+    /// The cached record, or that of the file.
+    fn find_task<'a>(
+        &'a self,
+        scope: &Scope,
+        id: &TaskId,
+        bytes_max: u64,
+        history_max: Option<u32>,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        let fits = |found: &Option<StoredTask>| {
+            found.as_ref().is_none_or(|stored| too_large(&stored.head, bytes_max).is_empty())
+        };
+        match self.cache.task(scope, id).filter(fits) {
+            Some(found) => Box::pin(ready(Ok(found))),
+            None => Box::pin(self.read_task(scope.clone(), id.clone(), bytes_max, history_max)),
+        }
     }
 
     async fn read_due_runs_of_others(
@@ -215,13 +240,17 @@ impl TaskLog for SqliteStore {
         id: &'a TaskId,
         bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        let fits = |found: &Option<StoredTask>| {
-            found.as_ref().is_none_or(|stored| too_large(&stored.head, bytes_max).is_empty())
-        };
-        match self.cache.task(scope, id).filter(fits) {
-            Some(found) => Box::pin(ready(Ok(found))),
-            None => Box::pin(self.read_task(scope.clone(), id.clone(), bytes_max)),
-        }
+        self.find_task(scope, id, bytes_max, None)
+    }
+
+    fn task_view<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        bytes_max: u64,
+        history_max: u32,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        self.find_task(scope, id, bytes_max, Some(history_max))
     }
 
     fn task_as_accepted<'a>(

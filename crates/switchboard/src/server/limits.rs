@@ -36,6 +36,24 @@ pub struct ServerLimits {
     pub download_read_bytes: usize,
     /// How long clients may keep a card.
     pub card_max_age_s: u32,
+    /// How long a client may take for the next 16 KiB of an answer before its connection is ended.
+    pub reply_stall_s_max: u32,
+    /// Bytes of bodies that are being received, of all callers together; small ones are not counted.
+    pub body_bytes_held_max: u64,
+    /// The same for each caller.
+    pub body_bytes_held_per_caller_max: u64,
+    /// Bytes of answers that clients have not taken yet, of all callers together; small ones are not counted.
+    pub reply_bytes_held_max: u64,
+    /// The same for each caller.
+    pub reply_bytes_held_per_caller_max: u64,
+    /// Streams that are open at once.
+    pub streams_max: u32,
+    /// The same for each caller.
+    pub streams_per_caller_max: u32,
+    /// Requests per second of each caller; five seconds' worth may come at once. None means no limit.
+    pub caller_requests_per_second_max: Option<u32>,
+    /// The same for each address, whoever calls from there, counted before it is known who calls.
+    pub address_requests_per_second_max: Option<u32>,
 }
 
 impl Default for ServerLimits {
@@ -57,6 +75,15 @@ impl Default for ServerLimits {
             first_update_wait_ms: 1_000,
             download_read_bytes: 256 << 10,
             card_max_age_s: 300,
+            reply_stall_s_max: 30,
+            body_bytes_held_max: 64 << 20,
+            body_bytes_held_per_caller_max: 32 << 20,
+            reply_bytes_held_max: 128 << 20,
+            reply_bytes_held_per_caller_max: 64 << 20,
+            streams_max: 20_000,
+            streams_per_caller_max: 10_000,
+            caller_requests_per_second_max: None,
+            address_requests_per_second_max: None,
         }
     }
 }

@@ -51,8 +51,8 @@ pub fn write_error(error: &ProtocolError, state_name: fn(TaskState) -> &'static 
         });
         details.push(packed("BadRequest", &rpc::BadRequest { field_violations: field_violations.collect() }));
     }
-    if let ProtocolError::Unavailable { retry_after_s, .. } = error {
-        let retry_delay = Some(Duration { seconds: (*retry_after_s).into(), nanos: 0 });
+    if let Some(retry_after_s) = error.retry_after_s() {
+        let retry_delay = Some(Duration { seconds: retry_after_s.into(), nanos: 0 });
         details.push(packed("RetryInfo", &rpc::RetryInfo { retry_delay }));
     }
     let status = rpc::Status { code: codes.grpc.into(), message: message.clone(), details };

@@ -136,10 +136,7 @@ impl<'a> Error<'a> {
             ProtocolError::InvalidParams { violations } => Some(violations.iter().map(FieldViolation::of).collect()),
             _ => None,
         };
-        let retry_after_s = match error {
-            ProtocolError::Unavailable { retry_after_s, .. } => Some(*retry_after_s),
-            _ => None,
-        };
+        let retry_after_s = error.retry_after_s();
         let data = match spelling.error_details {
             true => Data::Details(details(codes, Facts(facts.collect()), violations, retry_after_s)),
             false => {
@@ -339,6 +336,10 @@ impl ReceivedError {
             "PERMISSION_DENIED" => E::PermissionDenied { reason: said("Permission denied: ") },
             "UNAVAILABLE" => E::Unavailable {
                 reason: said("Temporarily unavailable: "),
+                retry_after_s: self.retry_after_s.unwrap_or_default(),
+            },
+            "RESOURCE_EXHAUSTED" => E::ResourceExhausted {
+                reason: said("Too much at once: "),
                 retry_after_s: self.retry_after_s.unwrap_or_default(),
             },
             "PAYLOAD_TOO_LARGE" => {

@@ -43,6 +43,7 @@ async fn listed(subject: &OnFile, page_size: usize, after: Option<ListCursor>) -
         after,
         artifacts: true,
         bytes_max: u64::MAX,
+        history_max: None,
     };
     let page = subject.store().list(&anyone(), &query).await.unwrap();
     (page.tasks.iter().map(|stored| stored.head.id.to_string()).collect(), page.next)

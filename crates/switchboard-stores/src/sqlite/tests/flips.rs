@@ -63,6 +63,7 @@ fn everything() -> ListQuery {
         page_size: 100,
         artifacts: true,
         bytes_max: u64::MAX,
+        history_max: None,
     }
 }
 

@@ -73,6 +73,7 @@ async fn a_list_shows_what_waits() {
         after: None,
         artifacts: true,
         bytes_max: 1 << 20,
+        history_max: None,
     };
     let page = subject.store().list(&anyone(), &query).await.unwrap();
     assert_eq!(page.tasks[0].folded.task.artifacts.len(), 1);

@@ -27,6 +27,7 @@ fn query() -> ListQuery {
         after: None,
         artifacts: false,
         bytes_max: 1 << 20,
+        history_max: None,
     }
 }
 

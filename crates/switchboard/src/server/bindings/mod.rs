@@ -11,7 +11,9 @@ pub(crate) mod sse;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,9 +27,11 @@ use switchboard_core::dialect::detect::{DetectError, Detected, Ingress};
 use switchboard_core::dialect::json::{Decoded, ScannedMembers, Text, plain_text};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Dialect;
+use switchboard_engine::budget::Charge;
 use switchboard_engine::escaped::Escaped;
 
 use super::edge::authenticate::Identity;
+use super::edge::budgets::{BodyHold, Holder};
 use super::edge::header_names::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
 use super::edge::read::read_while;
 use super::edge::request_log::RequestRecord;
@@ -216,13 +220,19 @@ where
         if let Err(rejection) = binding.check(request) {
             return Err(refuse(binding, rejection));
         }
+        let mut body_charge = None;
         let body = match binding.body_bytes_max(request) {
             None => Bytes::new(),
             Some(bytes_max) => {
                 let watch = |come: &[u8]| binding.watch(request, come);
                 let patience = binding.patience(request);
-                match read_while(request.head.headers, body, bytes_max, patience, watch).await {
-                    Ok(body) => body,
+                let mut hold = BodyHold::new(&request.shared.budgets, request.head.note);
+                let held = |bytes| hold.grow_to(bytes);
+                match read_while(request.head.headers, body, bytes_max, patience, watch, held).await {
+                    Ok(body) => {
+                        body_charge = hold.into_charge();
+                        body
+                    }
                     Err(error) => {
                         let rejection = binding.unread(request, error);
                         return Err(refuse(binding, rejection));
@@ -230,7 +240,7 @@ where
                 }
             }
         };
-        let call = |binding: &mut P, envelope: &Envelope<'_>, is_assumed: bool| {
+        let read = |binding: &mut P, envelope: &Envelope<'_>, is_assumed: bool| {
             let dialect = match dialect {
                 Some(dialect) => dialect,
                 None => decide(binding, envelope.ingress(), envelope)?,
@@ -238,27 +248,35 @@ where
             if is_assumed && dialect.is_compat_rpc() {
                 return Ok(None);
             }
-            let called = binding.decode(request, envelope, &body).and_then(|decoded| {
-                let mut caller = request.caller(identity, decoded.tenant.as_deref(), dialect)?;
-                binding.set_caller(&mut caller);
-                Ok(PendingCall::begin(binding, request.head.note, request.agent, caller, decoded.request))
-            });
-            called.map(Some).map_err(|rejection| rejection.boxed_response(binding))
+            let decoded = binding.decode(request, envelope, &body);
+            decoded.map(|decoded| Some((dialect, decoded))).map_err(|rejection| rejection.boxed_response(binding))
         };
         // A2A itself reads the parameters of every call as an object, which shows that the envelope was right. If anything is wrong,
         // the whole is read again, in order.
-        if let Some(envelope) = binding.open_quickly(&body)
-            && let Ok(Some(pending)) = call(binding, &envelope, true)
-        {
-            return Ok(pending);
-        }
-        match binding.open(&body) {
-            Ok(envelope) => call(binding, &envelope, false).map(|called| called.expect("it was not assumed")),
-            Err((error, id)) => {
-                learn_spelling(binding, request, &id);
-                Err(Box::new(binding.error(&error)))
-            }
-        }
+        let quickly = binding.open_quickly(&body).and_then(|envelope| read(binding, &envelope, true).ok().flatten());
+        let (dialect, decoded) = match quickly {
+            Some(read) => read,
+            None => match binding.open(&body) {
+                Ok(envelope) => read(binding, &envelope, false)?.expect("nothing was assumed"),
+                Err((error, id)) => {
+                    learn_spelling(binding, request, &id);
+                    return Err(Box::new(binding.error(&error)));
+                }
+            },
+        };
+        let called = request.caller(identity, decoded.tenant.as_deref(), dialect).and_then(|mut caller| {
+            binding.set_caller(&mut caller);
+            let stream = match &decoded.request {
+                Request::SendStreamingMessage(_) | Request::SubscribeToTask { .. } => {
+                    Some(request.shared.budgets.stream(request.head.note)?)
+                }
+                _ => None,
+            };
+            let mut pending = PendingCall::begin(binding, request.head.note, request.agent, caller, decoded.request);
+            (pending.body, pending.stream) = (body_charge, stream);
+            Ok(pending)
+        });
+        called.map_err(|error| Rejection::Error(error).boxed_response(binding))
     }
 }
 
@@ -267,6 +285,7 @@ pub(crate) async fn finish<P: Binding>(
     binding: &mut P,
     shared: &Shared,
     agent: &Mounted,
+    note: &RequestRecord,
     pending: &mut PendingCall<'_>,
 ) -> Response<ReplyBody> {
     let reply = {
@@ -279,6 +298,10 @@ pub(crate) async fn finish<P: Binding>(
         Ok(Err(error)) => Err(Rejection::Error(error)),
         Err(rejection) => Err(rejection),
     };
+    let answered = answered.and_then(|mut response| {
+        shared.budgets.hold_reply(&mut response, note, pending.stream.take())?;
+        Ok(response)
+    });
     let refused = answered.is_err();
     let mut response = answered.unwrap_or_else(|rejection| *rejection.boxed_response(binding));
     if binding.marks(refused) {
@@ -297,6 +320,10 @@ pub(crate) struct PendingCall<'a> {
     extensions: Vec<String>,
     /// The media types that the agent writes, if the client accepts none of them and is answered all the same.
     output_modes: Option<Box<str>>,
+    /// What the body counts, until the agent has been given what it said.
+    body: Option<Charge<Holder>>,
+    /// The place of a stream among those that are open.
+    stream: Option<Charge<Holder>>,
     reply: BoxFuture<'a, Result<Reply, ProtocolError>>,
 }
 
@@ -317,13 +344,23 @@ impl<'a> PendingCall<'a> {
             Some(call) => call(agent, caller, request),
             None => agent.endpoint.call(caller, request),
         };
-        Self { agent, operation, dialect, asks_old_for_card, extensions, output_modes, reply }
+        let (body, stream) = (None, None);
+        Self { agent, operation, dialect, asks_old_for_card, extensions, output_modes, body, stream, reply }
     }
 
     /// Waits for the reply, and withholds what must not leave the server. Every binding and every dialect gets its replies
     /// here.
     async fn reply(&mut self) -> Result<Reply, ProtocolError> {
-        let reply = (&mut self.reply).await.map(Reply::redacted);
+        let reply = &mut self.reply;
+        // The first poll gives the agent what was sent. From then on the engine counts what it holds.
+        let reply = match poll_fn(|cx| Poll::Ready(reply.as_mut().poll(cx))).await {
+            Poll::Ready(reply) => reply,
+            Poll::Pending => {
+                self.body = None;
+                reply.await
+            }
+        };
+        let reply = reply.map(Reply::redacted);
         // Before 1.0 there was one error for this, whether the card declared it or not.
         let reply = reply.map_err(|error| match error {
             ProtocolError::UnsupportedOperation { .. } if self.asks_old_for_card => {

@@ -18,6 +18,7 @@ use switchboard_core::dialect::{Dialect, codes};
 use switchboard_core::error::ProtocolError;
 use tokio::time::{Instant, Sleep};
 
+use crate::server::edge::budgets::StreamHold;
 use crate::server::edge::shared::Shared;
 use crate::server::operator::metrics::Metrics;
 
@@ -41,6 +42,7 @@ pub struct SseBody {
     write_bytes: usize,
     done: bool,
     metrics: Arc<Metrics>,
+    hold: Option<StreamHold>,
 }
 
 impl fmt::Debug for SseBody {
@@ -58,7 +60,12 @@ impl SseBody {
             Framing::JsonRpc { id } => Framing::JsonRpc { id: with_line_ends_escaped(id) },
             Framing::HttpJson => Framing::HttpJson,
         };
-        Self { updates, framing, dialect, keep_alive, write_bytes, done: false, metrics }
+        Self { updates, framing, dialect, keep_alive, write_bytes, done: false, metrics, hold: None }
+    }
+
+    /// What is written counts until the client has taken it.
+    pub(crate) fn hold(&mut self, hold: Option<StreamHold>) {
+        self.hold = hold;
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -93,7 +100,11 @@ impl SseBody {
         }
         if !out.is_empty() {
             self.keep_alive.wrote();
-            return Poll::Ready(Some(out.into()));
+            let written = match &self.hold {
+                Some(hold) => hold.write(out.into()),
+                None => Ok(out.into()),
+            };
+            return Poll::Ready(Some(written.unwrap_or_else(|error| self.broken_off(&error))));
         }
         if self.done {
             return Poll::Ready(None);
@@ -133,6 +144,15 @@ impl SseBody {
             Framing::HttpJson => write_update(out),
         }
         out.extend_from_slice(b"\n\n");
+    }
+
+    /// What there was to write is left out, numbers and all, so the client resumes before it.
+    #[cold]
+    fn broken_off(&mut self, error: &ProtocolError) -> Bytes {
+        let mut out = Vec::new();
+        self.write_error(error, &mut out);
+        self.done = true;
+        out.into()
     }
 
     /// A stream that breaks says why. Clients of the HTTP+JSON binding need the label, those of JSON-RPC do without.

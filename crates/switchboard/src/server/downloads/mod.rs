@@ -17,9 +17,11 @@ use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::json::check_id;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{ArtifactId, TaskId, TaskView};
+use switchboard_engine::budget::Charge;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 
 use crate::server::edge::authenticate::Identity;
+use crate::server::edge::budgets::Holder;
 use crate::server::edge::paths::{ArtifactPath, encode};
 use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, not_allowed};
 use crate::server::edge::shared::{Head, Shared};
@@ -268,6 +270,8 @@ pub struct DownloadBody {
     read_bytes: usize,
     reading: Option<BoxFuture<'static, Result<ArtifactPiece, ProtocolError>>>,
     left: u64,
+    /// What the piece that is held counts.
+    charge: Option<Charge<Holder>>,
 }
 
 impl fmt::Debug for DownloadBody {
@@ -279,7 +283,16 @@ impl fmt::Debug for DownloadBody {
 impl DownloadBody {
     fn new(downloads: Arc<dyn Downloads>, cursor: ArtifactCursor, read_bytes: usize) -> Self {
         let left = cursor.until - cursor.from;
-        Self { downloads, cursor: Some(cursor), read_bytes, reading: None, left }
+        Self { downloads, cursor: Some(cursor), read_bytes, reading: None, left, charge: None }
+    }
+
+    /// The most bytes that are held at once.
+    pub(crate) fn piece_bytes(&self) -> u64 {
+        self.left.min(self.read_bytes as u64)
+    }
+
+    pub(crate) fn hold(&mut self, charge: Charge<Holder>) {
+        self.charge = Some(charge);
     }
 
     pub(crate) fn left(&self) -> u64 {

@@ -6,6 +6,7 @@
 
 pub(crate) mod admit;
 pub(crate) mod authenticate;
+pub(crate) mod budgets;
 pub(crate) mod header_names;
 pub(crate) mod paths;
 pub(crate) mod read;

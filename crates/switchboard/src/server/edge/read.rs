@@ -33,10 +33,11 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: fmt::Display,
 {
-    read_while(headers, body, bytes_max, patience, |_| Ok(()))
+    read_while(headers, body, bytes_max, patience, |_| Ok(()), |_| Ok(()))
 }
 
-/// As [`read`], but shows `watch` what has come so far, whenever more of it comes: what it refuses is not read further.
+/// As [`read`], but shows `watch` what has come so far, whenever more of it comes: what it refuses is not read further. `hold` is
+/// told how many bytes have come before they are kept, and may refuse them as well.
 #[expect(clippy::manual_async_fn, reason = "an `async fn` holds each of its arguments twice")]
 pub(crate) fn read_while<B>(
     headers: &HeaderMap,
@@ -44,6 +45,7 @@ pub(crate) fn read_while<B>(
     bytes_max: usize,
     patience: Duration,
     watch: impl Fn(&[u8]) -> Result<(), ProtocolError> + Send + Sync,
+    mut hold: impl FnMut(usize) -> Result<(), ProtocolError> + Send,
 ) -> impl Future<Output = Result<Bytes, ProtocolError>> + Send
 where
     B: Body<Data = Bytes> + Send + Unpin,
@@ -68,6 +70,7 @@ where
                 if whole.len() + pieces.len() + data.len() > bytes_max {
                     return Err(too_large.clone());
                 }
+                hold(whole.len() + pieces.len() + data.len())?;
                 if whole.is_empty() && pieces.is_empty() {
                     whole = data;
                 } else {

@@ -7,7 +7,7 @@
 //!   disk and does not slow the server down; those that were left out are summed up in one line.
 
 use std::fmt::{self, Write as _};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
@@ -30,10 +30,12 @@ use tokio::time::Instant;
 use tracing::Level;
 
 use crate::server::edge::authenticate::Identity;
+use crate::server::edge::budgets::Holder;
 use crate::server::edge::header_names::X_REQUEST_ID;
 use crate::server::edge::respond::ReplyBody;
 use crate::server::edge::shared::{Mounted, Shared};
 use crate::server::operator::metrics::{Operation, Outcome};
+use crate::server::transport::unread::UnreadReplies;
 
 /// The way a request came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +114,20 @@ impl RequestRecord {
         }
     }
 
+    /// Where the request comes from, where that is known.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        self.peer.map(|peer| peer.ip())
+    }
+
+    /// Who has to answer for what the request takes.
+    pub(crate) fn holder(&self) -> Holder {
+        match (self.principal.get(), self.address()) {
+            (Some(principal), _) => Holder::Principal(principal.clone()),
+            (None, Some(address)) => Holder::of_address(address),
+            (None, None) => Holder::Unknown,
+        }
+    }
+
     fn known_operation(&self) -> Operation {
         Operation::ALL[usize::from(self.operation.load(Relaxed))]
     }
@@ -161,12 +177,14 @@ impl Refused {
 pub(crate) struct InFlight {
     pub(crate) shared: Arc<Shared>,
     pub(crate) note: RequestRecord,
+    /// Over HTTP/2: the answers of its connection that are not read yet.
+    unread: Option<Arc<UnreadReplies>>,
     is_answered: bool,
 }
 
 impl InFlight {
-    pub(crate) fn new(shared: Arc<Shared>, note: RequestRecord) -> Self {
-        Self { shared, note, is_answered: false }
+    pub(crate) fn new(shared: Arc<Shared>, note: RequestRecord, unread: Option<Arc<UnreadReplies>>) -> Self {
+        Self { shared, note, unread, is_answered: false }
     }
 
     /// Counts and logs the request, now that its answer is ready.
@@ -186,7 +204,12 @@ impl InFlight {
             metrics.refused(refused.reason);
             self.log_refusal(operation, refused, &response);
         }
-        if self.note.line.is_some() { self.write_line(response, operation) } else { response }
+        let unread = self.unread.take();
+        let response = if self.note.line.is_some() { self.write_line(response, operation) } else { response };
+        match unread {
+            Some(unread) => response.map(|body| unread.watch(body)),
+            None => response,
+        }
     }
 
     fn agent_name(&self) -> &str {

@@ -17,6 +17,7 @@ use crate::server::downloads::DownloadBody;
 use crate::server::edge::authenticate::BEARER_CHALLENGE;
 use crate::server::edge::header_names::X_ACCEL_BUFFERING;
 use crate::server::edge::request_log::{FollowedBody, Refused};
+use crate::server::transport::unread::UnreadBody;
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
@@ -67,7 +68,8 @@ pub(crate) fn rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, only_
         ProtocolError::Unauthenticated { .. }
         | ProtocolError::PermissionDenied { .. }
         | ProtocolError::TooLarge { .. }
-        | ProtocolError::Unavailable { .. } => http_status(dialect, error),
+        | ProtocolError::Unavailable { .. }
+        | ProtocolError::ResourceExhausted { .. } => http_status(dialect, error),
         _ => StatusCode::OK,
     };
     if status == StatusCode::OK && only_events {
@@ -148,7 +150,7 @@ pub(crate) fn with_hints(mut response: Response<ReplyBody>, error: &ProtocolErro
         ProtocolError::Unauthenticated { .. } => {
             headers.insert(header::WWW_AUTHENTICATE, BEARER_CHALLENGE);
         }
-        ProtocolError::Unavailable { retry_after_s, .. } => {
+        ProtocolError::Unavailable { retry_after_s, .. } | ProtocolError::ResourceExhausted { retry_after_s, .. } => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(*retry_after_s));
         }
         _ => {}
@@ -166,6 +168,9 @@ pub enum ReplyBody {
     Events(Box<SseBody>),
     #[doc(hidden)]
     Download(Box<DownloadBody>),
+    /// One over HTTP/2, which notes when its client takes something of it.
+    #[doc(hidden)]
+    Unread(Box<UnreadBody>),
     /// One whose end the access log waits for.
     #[doc(hidden)]
     Followed(Box<FollowedBody>),
@@ -182,6 +187,7 @@ impl fmt::Debug for ReplyBody {
             Self::Whole(bytes) => write!(f, "Whole({} bytes)", bytes.len()),
             Self::Events(_) => f.write_str("Events(..)"),
             Self::Download(_) => f.write_str("Download(..)"),
+            Self::Unread(_) => f.write_str("Unread(..)"),
             Self::Followed(body) => f.debug_tuple("Followed").field(body).finish(),
             #[cfg(feature = "grpc")]
             Self::Grpc(_) => f.write_str("Grpc(..)"),
@@ -203,6 +209,7 @@ impl Body for ReplyBody {
                 _ => Poll::Ready(None),
             },
             Self::Download(download) => download.poll(cx).map(|piece| piece.map(|bytes| bytes.map(Frame::data))),
+            Self::Unread(unread) => unread.poll(cx),
             Self::Followed(followed) => followed.poll(cx),
             Self::Events(events) => events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
             #[cfg(feature = "grpc")]
@@ -216,6 +223,7 @@ impl Body for ReplyBody {
             Self::Whole(_) => false,
             Self::Events(events) => events.is_done(),
             Self::Download(download) => download.left() == 0,
+            Self::Unread(unread) => unread.is_done(),
             Self::Followed(followed) => followed.is_done(),
             #[cfg(feature = "grpc")]
             Self::Grpc(body) => body.is_done(),
@@ -228,6 +236,7 @@ impl Body for ReplyBody {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Events(_) => SizeHint::default(),
             Self::Download(download) => SizeHint::with_exact(download.left()),
+            Self::Unread(unread) => unread.hint(),
             Self::Followed(followed) => followed.hint(),
             #[cfg(feature = "grpc")]
             Self::Grpc(_) => SizeHint::default(),

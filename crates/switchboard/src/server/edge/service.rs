@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Request, Response};
+use http::{Request, Response, Version};
 use http_body::Body;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::Mount;
@@ -27,6 +27,7 @@ use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, http_error};
 use crate::server::edge::route::{Target, named, route};
 use crate::server::edge::shared::{Head, Incoming, Mounted, Shared};
 use crate::server::operator::{Operations, health, outbox};
+use crate::server::transport::unread::UnreadReplies;
 
 /// The whole server as a tower service: serve it yourself, or mount it in an axum router.
 #[derive(Clone)]
@@ -34,6 +35,8 @@ pub struct A2aService {
     shared: Arc<Shared>,
     /// The other end of the connection, where it is known.
     peer: Option<SocketAddr>,
+    /// The answers of the connection that are not read yet, where the connection is ours.
+    unread: Option<Arc<UnreadReplies>>,
 }
 
 impl fmt::Debug for A2aService {
@@ -44,12 +47,12 @@ impl fmt::Debug for A2aService {
 
 impl A2aService {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, peer: None }
+        Self { shared, peer: None, unread: None }
     }
 
     /// The same service for one connection.
-    pub(crate) fn of_peer(shared: Arc<Shared>, peer: SocketAddr) -> Self {
-        Self { shared, peer: Some(peer) }
+    pub(crate) fn of_peer(shared: Arc<Shared>, peer: SocketAddr, unread: Arc<UnreadReplies>) -> Self {
+        Self { shared, peer: Some(peer), unread: Some(unread) }
     }
 }
 
@@ -78,8 +81,13 @@ where
         let (admitted, common) = admit(&shared, &parts, authority, named.is_public());
         note.keep_line(&shared, &parts, &common.request_id);
         let target = route(&shared, &head(&parts, &note), &parts, authority, named, admitted);
-        let exchange = Exchange { in_flight: InFlight::new(shared, note), common, parts, body };
+        let unread = self.unread.as_ref().filter(|_| parts.version == Version::HTTP_2).cloned();
+        let exchange = Exchange { in_flight: InFlight::new(shared, note, unread), common, parts, body };
         if let Target::Answered(response) = target {
+            return exchange.answered(response);
+        }
+        if let Err(error) = exchange.in_flight.shared.budgets.admit_address(&exchange.in_flight.note) {
+            let response = exchange.refuse(target, &error);
             return exchange.answered(response);
         }
         match exchange.in_flight.shared.authentication.identify(&exchange.parts.headers) {
@@ -130,6 +138,10 @@ where
         };
         let shared = &self.in_flight.shared;
         self.in_flight.note.principal(shared.authentication.identity(&identified));
+        if let Err(error) = shared.budgets.admit_caller(&self.in_flight.note) {
+            let response = self.refuse(target, &error);
+            return self.answered(response);
+        }
         match target {
             Target::Answered(response) => self.answered(response),
             Target::JsonRpc(agent, binding) => self.call_agent(agent, Mount::FREE, binding, identified),
@@ -142,7 +154,10 @@ where
                 boxed(common.span(), async move {
                     let (shared, head) = (&*in_flight.shared, head(&parts, &in_flight.note));
                     let identity = shared.authentication.identity(&identified);
-                    let response = downloads::serve(shared, &files, &head, identity, place).await;
+                    let mut response = downloads::serve(shared, &files, &head, identity, place).await;
+                    if let Err(error) = shared.budgets.hold_reply(&mut response, &in_flight.note, None) {
+                        response = downloads::refuse(&error);
+                    }
                     let response = common.on(shared, response);
                     Ok(in_flight.answered(response))
                 })
@@ -193,7 +208,7 @@ where
             drop(parts);
             drop(identified);
             let response = match &mut begun {
-                Ok(pending) => bindings::finish(&mut binding, shared, &agent, pending).await,
+                Ok(pending) => bindings::finish(&mut binding, shared, &agent, &in_flight.note, pending).await,
                 Err(response) => std::mem::take(&mut **response),
             };
             let response = common.on(shared, response);

@@ -25,6 +25,7 @@ use crate::server::cards::{AgentSettings, CardForm, ServedCards, Subject};
 use crate::server::downloads::Downloads;
 use crate::server::edge::admit::{Cors, HostCheck, Origins, RequestIds};
 use crate::server::edge::authenticate::{Authentication, Identity};
+use crate::server::edge::budgets::Budgets;
 use crate::server::edge::header_names::{
     A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS,
 };
@@ -37,6 +38,7 @@ use crate::server::limits::ServerLimits;
 use crate::server::operator::Operations;
 use crate::server::operator::metrics::Metrics;
 use crate::server::transport::tls::Tls;
+use crate::server::transport::unread::UnreadWatch;
 
 pub(crate) struct Shared {
     /// Starts and stops what runs beside requests: connections, and looks at files.
@@ -64,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) request_ids: RequestIds,
     pub(crate) access_log: Option<AccessLog>,
     pub(crate) refusal_lines: Arc<LineBudget>,
+    pub(crate) budgets: Budgets,
+    pub(crate) unread: Arc<UnreadWatch>,
 }
 
 impl Shared {
@@ -198,6 +202,7 @@ impl Parts {
             let every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
             self.host.supervisor().spawn(Kind::Sweep, tokens::reload_on_change(tokens.clone(), every));
         }
+        let budgets = Budgets::new(&self.limits);
         let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
         Shared {
             gate: HostCheck::new(self.host_check, self.public_url.as_ref(), certified_host),
@@ -218,6 +223,8 @@ impl Parts {
             request_ids: RequestIds::new(prefix),
             access_log: self.access_log,
             refusal_lines: Arc::new(LineBudget::new()),
+            budgets,
+            unread: Arc::new(UnreadWatch::new()),
         }
     }
 

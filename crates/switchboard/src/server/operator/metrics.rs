@@ -133,7 +133,7 @@ impl Handshake {
 }
 
 /// The reasons of refusals in the protocol's table, then those outside it.
-pub(crate) const REASONS: [&str; 20] = [
+pub(crate) const REASONS: [&str; 21] = [
     "TASK_NOT_FOUND",
     "TASK_NOT_CANCELABLE",
     "PUSH_NOTIFICATION_NOT_SUPPORTED",
@@ -152,6 +152,7 @@ pub(crate) const REASONS: [&str; 20] = [
     "PERMISSION_DENIED",
     "UNAVAILABLE",
     "PAYLOAD_TOO_LARGE",
+    "RESOURCE_EXHAUSTED",
     "GRPC",
     "HTTP",
 ];
@@ -169,6 +170,8 @@ pub(crate) struct Metrics {
     pub(crate) encodes: AtomicU64,
     pub(crate) connections: AtomicU64,
     pub(crate) handshakes: [AtomicU64; Handshake::WORDS.len()],
+    /// Connections whose socket took no more bytes for too long.
+    pub(crate) unread_sockets: AtomicU64,
 }
 
 impl Metrics {
@@ -183,6 +186,7 @@ impl Metrics {
             encodes: AtomicU64::default(),
             connections: AtomicU64::default(),
             handshakes: Default::default(),
+            unread_sockets: AtomicU64::default(),
         }
     }
 
@@ -220,6 +224,11 @@ impl Metrics {
 
     pub(crate) fn connected(&self) {
         add(&self.connections);
+    }
+
+    /// A connection ended because its client did not read.
+    pub(crate) fn was_not_read(&self) {
+        add(&self.unread_sockets);
     }
 
     pub(crate) fn shook_hands(&self, how: Handshake) {
@@ -302,6 +311,16 @@ fn write_connections(out: &mut String, shared: &Shared) {
     let open = opened.saturating_sub(read(&metrics.streams_closed));
     single(out, "streams_opened_total", "counter", "Streams opened.", opened);
     single(out, "streams_open", "gauge", "Streams open now.", open);
+    family(out, "held_bytes", "gauge", "Bytes of requests and answers that are held now, small ones not counted.");
+    let (bodies, replies) = (shared.budgets.bodies.usage(), shared.budgets.replies.usage());
+    sample(out, "held_bytes", &[("what", "bodies")], bodies.held);
+    sample(out, "held_bytes", &[("what", "replies")], replies.held);
+    family(out, "limit_refusals_total", "counter", "Requests refused because a limit on what is held at once was reached.");
+    for (limit, count) in shared.budgets.refusals() {
+        sample(out, "limit_refusals_total", &[("limit", limit)], count);
+    }
+    let unread = read(&shared.unread.ended) + read(&metrics.unread_sockets);
+    single(out, "unread_connections_total", "counter", "Connections ended because an answer was not read.", unread);
     single(out, "update_encodes_total", "counter", "Updates encoded for streams.", read(&metrics.encodes));
 }
 

@@ -21,6 +21,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use crate::server::banner::Banner;
@@ -32,6 +33,7 @@ use crate::server::edge::tokens::Tokens;
 use crate::server::host::Host;
 use crate::server::operator::metrics::Handshake;
 use crate::server::transport::tls::{self, Refused, Tls, TlsSocket};
+use crate::server::transport::unread::{self, WriteStall};
 
 /// How long the server waits for a client to take note that an unused connection is closed.
 const GOODBYE_WAIT_MAX: Duration = Duration::from_secs(1);
@@ -117,6 +119,8 @@ impl Bound {
             let every = Duration::from_secs(u64::from(shared.limits.tls_files_look_s.max(1)));
             shared.supervisor.spawn(Kind::Sweep, tls::reload_on_change(tls, every));
         }
+        let stall = Duration::from_secs(u64::from(shared.limits.reply_stall_s_max.max(1)));
+        shared.supervisor.spawn(Kind::Sweep, shared.unread.clone().run(stall));
         let accepting = async {
             loop {
                 let Ok(slot) = slots.clone().acquire_owned().await else { return };
@@ -153,15 +157,18 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedS
     // Without this an event waits up to 40 ms for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
     shared.metrics.connected();
-    let (of, service) = (shared.clone(), A2aService::of_peer(shared.clone(), peer));
+    let unread_ends = CancellationToken::new();
+    let unread = shared.unread.connection(unread_ends.clone());
+    let (of, service) = (shared.clone(), A2aService::of_peer(shared.clone(), peer, unread));
     let service = service_fn(move |request| service.clone().call(RequestBody::of(request, &of)));
-    let builder = builder(shared);
+    let (builder, metrics) = (builder(shared), shared.metrics.clone());
     let draining = shared.supervisor.draining().clone();
     let hands = shared.tls.clone().map(|tls| (tls, shared.clone()));
     let patience = Duration::from_secs(u64::from(shared.limits.head_read_s_max));
+    let stall = Duration::from_secs(u64::from(shared.limits.reply_stall_s_max.max(1)));
     shared.supervisor.spawn(Kind::Connection, async move {
         let socket = match hands {
-            None => Socket::plain(stream, patience),
+            None => Socket::plain(stream, patience, stall),
             Some((tls, shared)) => match Box::pin(secured(tls, shared, stream)).await {
                 Some(socket) => socket,
                 None => return,
@@ -170,19 +177,44 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedS
         let connection = builder.serve_connection(TokioIo::new(socket), service);
         let mut connection = pin!(connection);
         let drained = pin!(draining.cancelled());
+        let unread = pin!(unread_ends.cancelled());
+        let mut unread = poll_when_woken(unread);
         let served = tokio::select! {
             biased;
             served = connection.as_mut() => served,
+            () = &mut unread => {
+                tracing::debug!("connection ended: an answer was not read");
+                Ok(())
+            }
             () = poll_when_woken(drained) => {
                 connection.as_mut().graceful_shutdown();
-                connection.await
+                tokio::select! {
+                    biased;
+                    served = connection => served,
+                    () = unread => Ok(()),
+                }
             }
         };
         if let Err(error) = served {
+            if is_late_write(&*error) {
+                metrics.was_not_read();
+            }
             tracing::debug!(%error, "connection ended");
         }
         drop(slot);
     });
+}
+
+/// Whether a connection ended because its client did not read ([`WriteStall`]).
+fn is_late_write(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<io::Error>().is_some_and(unread::is_late) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// The connection after its TLS handshake and its first byte; none if either failed.
@@ -212,7 +244,8 @@ async fn secured(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<Soc
         }
     };
     if speaks {
-        return Some(Socket::tls(stream, seconds(shared.limits.head_read_s_max)));
+        let stall = seconds(shared.limits.reply_stall_s_max.max(1));
+        return Some(Socket::tls(stream, seconds(shared.limits.head_read_s_max), stall));
     }
     let _ = timeout(GOODBYE_WAIT_MAX, stream.shutdown()).await;
     None
@@ -244,6 +277,7 @@ pub(crate) struct Socket {
     spoken: HttpVersion,
     /// Until when the HTTP version must be clear; none once it is, because hyper then has limits of its own.
     until: Option<Pin<Box<Sleep>>>,
+    stall: WriteStall,
 }
 
 enum Stream {
@@ -261,17 +295,19 @@ enum HttpVersion {
 }
 
 impl Socket {
-    /// A client that takes longer than `patience` to show which HTTP version it speaks is disconnected.
-    pub(crate) fn plain(stream: TcpStream, patience: Duration) -> Self {
-        Self::new(Stream::Plain(stream), patience)
+    /// A client that takes longer than `patience` to show which HTTP version it speaks is disconnected, and so is one that
+    /// reads nothing of its answer for as long as `stall`.
+    pub(crate) fn plain(stream: TcpStream, patience: Duration, stall: Duration) -> Self {
+        Self::new(Stream::Plain(stream), patience, stall)
     }
 
-    pub(crate) fn tls(stream: Box<TlsSocket>, patience: Duration) -> Self {
-        Self::new(Stream::Tls(stream), patience)
+    pub(crate) fn tls(stream: Box<TlsSocket>, patience: Duration, stall: Duration) -> Self {
+        Self::new(Stream::Tls(stream), patience, stall)
     }
 
-    fn new(stream: Stream, patience: Duration) -> Self {
-        Self { stream, spoken: HttpVersion::Preface(0), until: Some(Box::pin(sleep(patience))) }
+    fn new(stream: Stream, patience: Duration, stall: Duration) -> Self {
+        let until = Some(Box::pin(sleep(patience)));
+        Self { stream, spoken: HttpVersion::Preface(0), until, stall: WriteStall::new(stall) }
     }
 
     fn received(&mut self, bytes: &[u8]) {
@@ -308,10 +344,11 @@ impl AsyncRead for Socket {
 
 impl AsyncWrite for Socket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match &mut self.stream {
+        let wrote = match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
-        }
+        };
+        self.stall.write(wrote, cx)
     }
 
     fn poll_write_vectored(
@@ -319,10 +356,11 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.stream {
+        let wrote = match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-        }
+        };
+        self.stall.write(wrote, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -330,10 +368,11 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
+        let flushed = match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
-        }
+        };
+        self.stall.flush(flushed, cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

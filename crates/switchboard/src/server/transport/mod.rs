@@ -2,3 +2,4 @@
 
 pub(crate) mod listener;
 pub(crate) mod tls;
+pub(crate) mod unread;

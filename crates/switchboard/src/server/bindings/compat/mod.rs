@@ -154,6 +154,7 @@ fn refusal_status(error: &ProtocolError) -> StatusCode {
         ProtocolError::PermissionDenied { .. } => StatusCode::FORBIDDEN,
         ProtocolError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         ProtocolError::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        ProtocolError::ResourceExhausted { .. } => StatusCode::TOO_MANY_REQUESTS,
         _ => StatusCode::OK,
     }
 }

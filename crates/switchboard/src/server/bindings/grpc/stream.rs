@@ -15,6 +15,7 @@ use switchboard_core::error::ProtocolError;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::status::GrpcStatus;
+use crate::server::edge::budgets::StreamHold;
 use crate::server::edge::header_names::LAST_EVENT_ID;
 use crate::server::operator::metrics::Metrics;
 
@@ -76,7 +77,23 @@ impl GrpcBody {
             last_seq,
             write_bytes,
             metrics,
+            hold: None,
         })))
+    }
+
+    /// The bytes of an answer with one message.
+    pub(crate) fn whole_mut(&mut self) -> Option<&mut Bytes> {
+        match &mut self.0 {
+            State::Whole(message) => Some(message),
+            State::Streaming(_) | State::Ending(_) | State::Done => None,
+        }
+    }
+
+    /// What a stream writes counts until the client has taken it.
+    pub(crate) fn hold(&mut self, hold: Option<StreamHold>) {
+        if let State::Streaming(streaming) = &mut self.0 {
+            streaming.hold = hold;
+        }
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -129,6 +146,7 @@ struct Streaming {
     last_seq: Option<u64>,
     write_bytes: usize,
     metrics: Arc<Metrics>,
+    hold: Option<StreamHold>,
 }
 
 impl Streaming {
@@ -138,6 +156,7 @@ impl Streaming {
         let mut alone: Option<Bytes> = None;
         let mut together: Vec<u8> = Vec::new();
         let mut ending = None;
+        let seq_before = self.last_seq;
         while ending.is_none() && together.len().max(alone.as_ref().map_or(0, Bytes::len)) < self.write_bytes {
             let frame = match self.next(cx) {
                 Poll::Pending => break,
@@ -173,7 +192,18 @@ impl Streaming {
         {
             ending = Some(GrpcStatus::deadline(self.package));
         }
-        (alone.or_else(|| (!together.is_empty()).then(|| together.into())), ending)
+        let written = alone.or_else(|| (!together.is_empty()).then(|| together.into()));
+        match (written, &self.hold) {
+            (Some(bytes), Some(hold)) => match hold.write(bytes) {
+                Ok(bytes) => (Some(bytes), ending),
+                // What there was to write is left out, so the client resumes before it.
+                Err(error) => {
+                    self.last_seq = seq_before;
+                    (None, Some(GrpcStatus::of(self.package, &error)))
+                }
+            },
+            (written, _) => (written, ending),
+        }
     }
 
     fn next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, GrpcStatus>> {
