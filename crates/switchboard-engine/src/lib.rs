@@ -7,6 +7,7 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod accepting;
+mod audit;
 mod clock_guard;
 mod commit;
 mod engine;
@@ -28,6 +29,7 @@ mod watching;
 #[cfg(feature = "contract")]
 pub mod contract;
 
+pub use audit::AuditLevel;
 pub use engine::{Engine, EngineBuilder, QueueAges};
 pub use engine_state::{Counters, Registered};
 pub use health::Readiness;
