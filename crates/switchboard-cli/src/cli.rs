@@ -216,6 +216,9 @@ pub(crate) enum Command {
     /// Look after the database
     #[command(subcommand)]
     Db(DbCommand),
+    /// Look at the audit log: who did or was refused what
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Ask a server whether it is well; for health checks, where no curl is at hand
     Health(HealthArgs),
     /// Print a script that completes commands and flags in a shell
@@ -255,6 +258,35 @@ pub(crate) enum DbCommand {
     Compact(CompactArgs),
     /// Delete every task, history, artifact and push configuration
     Reset(ResetArgs),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Check that no entry was changed, removed or put in later; names the first that does not follow
+    Verify(AuditVerifyArgs),
+    /// Print every entry as a line of JSON, oldest first
+    Export(AuditExportArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct AuditVerifyArgs {
+    #[command(flatten)]
+    pub(crate) of: DataArgs,
+    /// Check this export, and not the database of the configuration
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["data", "config"])]
+    pub(crate) file: Option<PathBuf>,
+    /// An entry that was noted before, as verify prints it; the log must still hold it
+    #[arg(long, value_name = "NO:HASH")]
+    pub(crate) noted: Option<String>,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct AuditExportArgs {
+    #[command(flatten)]
+    pub(crate) of: DataArgs,
 }
 
 #[derive(Args)]

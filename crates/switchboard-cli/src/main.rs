@@ -2,6 +2,7 @@
 //! signal, then let work in progress end. A second signal leaves at once.
 
 mod agents;
+mod audit;
 mod chaos;
 mod cli;
 mod client;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve(&args.settings, Some(&args), &environment),
         Command::DemoServer(args) => serve(&args.settings(), None, &environment.without_settings()),
         Command::Outbox(command) => outbox(&command, &environment),
+        Command::Audit(command) => audit::run(&command, &environment, Path::new("")).map(output::say),
         Command::Db(command) => db::run(&command, &environment, Path::new("")).map(output::say),
         Command::Health(args) => health(&args, &environment),
         Command::Completion(args) => {

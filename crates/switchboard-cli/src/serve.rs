@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use switchboard::{
-    AccessLog, AgentBuilder, Backoff, CardForm, Compat, Cors, Dialect, Effects, ErrorDetails, Idempotency, Limits,
-    Recovery, ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
+    AccessLog, AgentBuilder, AuditLevel, Backoff, CardForm, Compat, Cors, Dialect, Effects, ErrorDetails, Idempotency,
+    Limits, Recovery, ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
 };
 
 use crate::agents::demo::{Demo, ServedAt};
@@ -131,6 +131,11 @@ fn with_rules(
         .limits(limits)
         .engine_limits(engine_limits.with_lease_ms(*server.lease_s * 1000))
         .log_completed_tasks(*server.log_completed_tasks)
+        .audit(match *server.audit {
+            config::Audit::Off => AuditLevel::Off,
+            config::Audit::Default => AuditLevel::Default,
+            config::Audit::All => AuditLevel::All,
+        })
         .host_check(config::is_local(*server.listen))
 }
 

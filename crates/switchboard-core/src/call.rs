@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
@@ -48,6 +49,8 @@ pub struct Caller {
     pub owner: Owner,
     /// False for the one anonymous principal.
     pub authenticated: bool,
+    /// Where the call comes from, as far as the server knows: the other end of its connection, which may be a proxy.
+    pub address: Option<IpAddr>,
     /// What the credential was issued for. Endpoints decide what a scope allows; the engine asks for none.
     pub scopes: Vec<String>,
     /// The dialect the call came in; push configs remember it.
@@ -72,6 +75,7 @@ impl Caller {
         Self {
             owner: Owner::default(),
             authenticated: false,
+            address: None,
             scopes: Vec::new(),
             dialect: Dialect::V1_0,
             extensions: Vec::new(),

@@ -6,18 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use switchboard_core::call::{Caller, SendMessage};
+use switchboard_core::call::{Caller, Owner, SendMessage};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Inbound, Opening, Refusal, decide, decide_onto};
 use switchboard_core::model::{AgentCard, Dialect, Json, Message, PushConfig, TaskId, Timestamp, Vocabulary};
 
 use crate::commit::{AppendError, Extras, Record, Stage, Step, WriteError, contended};
 use crate::engine_state::{EngineState, Registered};
+use crate::ports::audit::{AuditEntry, AuditEvent, Decision};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
 use crate::push::put_config;
 use crate::runs::{
-    AgentFuture, AttachedRun, Background, Begun, Effects, Idempotency, Replies, Run, RunEnd, RunHold, RunSlot, RunStart, Turn,
-    TurnStart, poll_once,
+    AgentFuture, AttachedRun, Background, Begun, Effects, Idempotency, Replies, Run, RunEnd, RunHold, RunSlot,
+    RunStart, Turn, TurnStart, poll_once,
 };
 use crate::supervisor::Unbroken;
 
@@ -148,7 +149,8 @@ impl Acceptor<'_> {
         // Reserves capacity for the events that a short answer adds.
         let mut events = Vec::with_capacity(4);
         decide_onto(&mut events, &before, command, &engine.bounds(), now).map_err(refused)?;
-        let extras = Extras { push, accept: self.accept(now, 1, 0), ..Extras::default() };
+        let audit = self.audit(now, &record.id);
+        let extras = Extras { push, accept: self.accept(now, 1, 0), audit, ..Extras::default() };
         Ok(NewRecord { record, inbound, before, events, extras, now })
     }
 
@@ -274,12 +276,7 @@ impl Acceptor<'_> {
     }
 
     /// Continues a task.
-    async fn go_on(
-        &self,
-        id: TaskId,
-        send: Box<SendMessage>,
-        mut held: RunHold,
-    ) -> Result<Acceptance, ProtocolError> {
+    async fn go_on(&self, id: TaskId, send: Box<SendMessage>, mut held: RunHold) -> Result<Acceptance, ProtocolError> {
         let engine = self.engine;
         if let Some(identity) = &self.identity {
             // A repeat of the message that ended its task gets the stored answer, where a new message would be refused.
@@ -311,7 +308,8 @@ impl Acceptor<'_> {
                 None => Vec::new(),
             };
             let push = self.push_change(&send, &id, after_seq, &configs)?;
-            let extras = Extras { push, accept: self.accept(now, turn, after_seq), ..Extras::default() };
+            let (accept, audit) = (self.accept(now, turn, after_seq), self.audit(now, &id));
+            let extras = Extras { push, accept, audit, ..Extras::default() };
             let head = StoredHead { key: stored.key, scope: self.scope.clone(), head: stored.head.clone() };
             let record = Arc::new(Record::stored(head));
             let folded = Arc::new(folded);
@@ -365,6 +363,21 @@ impl Acceptor<'_> {
         let Identity { key, digest, .. } = self.identity.clone()?;
         let expires = now.plus_ms(i64::from(self.engine.limits.idempotency_window_s) * 1000);
         Some(Accept { key, digest, turn, after_seq, expires })
+    }
+
+    /// The entry of the audit log for this message, if accepted messages have one.
+    fn audit(&self, now: Timestamp, id: &TaskId) -> Option<Box<AuditEntry>> {
+        self.engine.audit.has_sends().then(|| {
+            let Owner { tenant, principal } = &self.caller.owner;
+            Box::new(AuditEntry {
+                tenant: tenant.as_str().to_owned(),
+                principal: principal.as_str().to_owned(),
+                address: self.caller.address,
+                agent: Some(self.agent.name.clone()),
+                task: Some(id.clone()),
+                ..AuditEntry::new(now, AuditEvent::Send, Decision::Allowed, "SendMessage")
+            })
+        })
     }
 }
 

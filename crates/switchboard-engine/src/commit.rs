@@ -16,6 +16,7 @@ use tokio::sync::{Notify, SetOnce};
 use crate::engine_state::EngineState;
 use crate::escaped::Escaped;
 use crate::ports::Hint;
+use crate::ports::audit::AuditEntry;
 use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, LeaseChange, PushChange, Scope, StoreError, StoredHead, Target, TaskKey,
 };
@@ -155,6 +156,8 @@ impl Basis {
 pub(crate) struct Extras {
     pub(crate) push: Vec<PushChange>,
     pub(crate) accept: Option<Accept>,
+    /// An entry of the audit log.
+    pub(crate) audit: Option<Box<AuditEntry>>,
     /// The fold after this commit, if it is known.
     pub(crate) folded: Option<Arc<Folded>>,
     /// The run that starts with this commit has no slot yet. That it has begun is recorded when it gets one.
@@ -275,7 +278,7 @@ impl EngineState {
         fence: Option<u64>,
         extras: Extras,
     ) -> (BoxFuture<'_, Result<TaskKey, CommitError>>, Arc<Head>, u64) {
-        let Extras { push, accept, folded, waits, claims } = extras;
+        let Extras { push, accept, audit, folded, waits, claims } = extras;
         let Step { before, mut after, events } = step;
         let target = match record.key() {
             Some(key) => Target::Existing { key, expected_version: before.version },
@@ -315,6 +318,7 @@ impl EngineState {
             lease,
             push,
             accept,
+            audit,
             at,
             folded,
         };

@@ -11,12 +11,14 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId, TaskView, Timestamp};
 use tokio::sync::Notify;
 
+use crate::audit::{self, AuditLevel, Auditor};
 use crate::budget::Budget;
 use crate::clock_guard::ClockGuard;
 use crate::engine_state::{Counters, EngineState, Registered};
 use crate::health::{Health, Readiness};
 use crate::limits::Limits;
 use crate::operations::{cancel_task, push_configs, read_tasks, send_message};
+use crate::ports::audit::AuditEntry;
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::store::{Scope, StoreStats};
 use crate::ports::{Clock, Hints, Ids, Links, Quarantine, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError};
@@ -42,6 +44,7 @@ pub struct EngineBuilder {
     limits: Limits,
     agents: HashMap<AgentName, Arc<Registered>>,
     logs_completed: bool,
+    audit: AuditLevel,
 }
 
 // The fields are trait objects without a useful `Debug`, so only the agents' names are shown.
@@ -109,10 +112,17 @@ impl EngineBuilder {
         self
     }
 
+    /// What is written to the audit log of the store.
+    #[must_use]
+    pub fn audit(mut self, level: AuditLevel) -> Self {
+        self.audit = level;
+        self
+    }
+
     /// Builds the engine. It answers calls at once; [`Engine::start`] starts its background loops.
     #[must_use]
     pub fn build(self) -> Engine {
-        let Self { store, hints, clock, ids, webhook, limits, agents, logs_completed } = self;
+        let Self { store, hints, clock, ids, webhook, limits, agents, logs_completed, audit } = self;
         let tails = Tails::new(limits.tail_updates_max, limits.tail_bytes_max);
         hints.listen(tails.clone());
         let mut served: Vec<_> = agents.keys().cloned().collect();
@@ -136,6 +146,7 @@ impl EngineBuilder {
             supervisor: Supervisor::new(),
             counters: Counters::default(),
             health: Health::recovering(),
+            audit: Auditor::new(audit),
             logs_completed,
             clock_guard: ClockGuard::default(),
             links: OnceLock::new(),
@@ -160,6 +171,7 @@ impl Engine {
             limits: Limits::default(),
             agents: HashMap::new(),
             logs_completed: true,
+            audit: AuditLevel::default(),
         }
     }
 
@@ -310,6 +322,17 @@ impl Engine {
         QueueAges { runs_waiting, oldest_run, oldest_delivery }
     }
 
+    /// Adds an entry to the audit log, unless it is off.
+    pub fn record_audit(&self, entry: AuditEntry) {
+        self.engine.record_audit(entry);
+    }
+
+    /// Adds the entry of a refusal to the audit log. Beyond a number of refusals a minute, they are counted and summed up
+    /// by their reason, so that a flood of them does not fill the disk; then `entry` is not called.
+    pub fn record_refusal(&self, reason: &'static str, entry: impl FnOnce() -> AuditEntry) {
+        audit::record_refusal(&self.engine, reason, entry);
+    }
+
     /// The webhook deliveries of all owners, for operators only.
     #[must_use]
     pub fn outbox(&self) -> OutboxAdmin {
@@ -341,6 +364,7 @@ impl Engine {
         let held = self.engine.runs.held_runs();
         self.engine.supervisor.stop().await;
         give_back(&self.engine, held).await;
+        audit::close(&self.engine).await;
     }
 }
 
@@ -447,6 +471,7 @@ async fn prune(engine: &EngineState, times: usize) {
             }
         }
     }
+    audit::forget(engine, times, PRUNED_AT_ONCE).await;
 }
 
 /// Used when no webhook adapter was given.

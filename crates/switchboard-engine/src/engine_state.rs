@@ -11,6 +11,7 @@ use switchboard_core::lifecycle::{Bounds, Phase};
 use switchboard_core::model::{AgentCard, AgentName, Dialect, TaskId, TaskView, Timestamp, Vocabulary};
 use tokio::sync::Notify;
 
+use crate::audit::Auditor;
 use crate::budget::Budget;
 use crate::clock_guard::ClockGuard;
 use crate::commit::WriteError;
@@ -78,6 +79,7 @@ pub(crate) struct EngineState {
     pub(crate) supervisor: Supervisor,
     pub(crate) counters: Counters,
     pub(crate) health: Health,
+    pub(crate) audit: Auditor,
     /// Whether a line is logged for each completed task. Tasks that end in another state are always logged.
     pub(crate) logs_completed: bool,
     pub(crate) clock_guard: ClockGuard,

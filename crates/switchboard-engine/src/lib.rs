@@ -7,6 +7,7 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod accepting;
+mod audit;
 pub mod budget;
 mod clock_guard;
 mod commit;
@@ -29,6 +30,7 @@ mod watching;
 #[cfg(feature = "contract")]
 pub mod contract;
 
+pub use audit::AuditLevel;
 pub use engine::{Engine, EngineBuilder, QueueAges};
 pub use engine_state::{Counters, Registered};
 pub use health::Readiness;

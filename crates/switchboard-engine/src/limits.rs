@@ -3,6 +3,7 @@
 
 use switchboard_core::model::Timestamp;
 
+use crate::ports::audit::AuditRetention;
 use crate::ports::store::Retention;
 
 /// What the engine allows. `Default` is what `switchboard serve` uses.
@@ -116,6 +117,10 @@ pub struct Limits {
     /// How many of the oldest ended tasks are removed at once when a new one makes more than `retention_tasks_max`. 0
     /// removes just the excess, once a minute.
     pub retention_tasks_batch: u64,
+    /// How long an entry of the audit log is kept.
+    pub retention_audit_s: u32,
+    /// How many entries of the audit log are kept; the oldest are removed beyond that.
+    pub retention_audit_max: u64,
     /// Earlier tasks of a context that are read for an agent with a context memory, and the bytes of their messages.
     pub context_tasks_max: usize,
     /// The bytes of those messages.
@@ -184,6 +189,8 @@ impl Default for Limits {
             retention_tasks_s: 30 * 86_400,
             retention_tasks_max: 1_000_000,
             retention_tasks_batch: 0,
+            retention_audit_s: 365 * 86_400,
+            retention_audit_max: 1_000_000,
             context_tasks_max: 32,
             context_bytes_max: 1 << 20,
         }
@@ -203,5 +210,12 @@ impl Limits {
             tasks_max: self.retention_tasks_max,
             tasks_batch: self.retention_tasks_batch,
         }
+    }
+
+    /// What the audit log keeps at this time.
+    #[must_use]
+    pub fn audit_retention(&self, now: Timestamp) -> AuditRetention {
+        let entries_ms = i64::from(self.retention_audit_s) * 1000;
+        AuditRetention { now, entries_ms, entries_max: self.retention_audit_max }
     }
 }

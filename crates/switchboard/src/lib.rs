@@ -8,6 +8,8 @@
 mod agent;
 #[cfg(any(feature = "client", feature = "server"))]
 mod agent_client;
+#[cfg(feature = "sqlite")]
+pub mod audit_log;
 #[cfg(any(feature = "client", feature = "server"))]
 mod call_error;
 #[cfg(feature = "client")]
@@ -65,6 +67,8 @@ pub use server::{
 pub use signals::{Hangups, StopSignals, hangups, stop_signal};
 #[cfg(any(feature = "server", feature = "webhook-receiver"))]
 pub use signing_secrets::{SigningSecrets, SigningSecretsError};
+#[cfg(feature = "server")]
+pub use switchboard_engine::AuditLevel;
 #[cfg(feature = "server")]
 pub use switchboard_engine::Engine;
 #[cfg(feature = "server")]

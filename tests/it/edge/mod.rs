@@ -7,6 +7,7 @@ mod access_log;
 mod agent_native;
 mod any_endpoint;
 mod asked_under;
+mod audit;
 mod auth;
 mod bad_bodies;
 mod bad_fields;

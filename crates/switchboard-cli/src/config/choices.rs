@@ -10,6 +10,17 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// What is written to the audit log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Audit {
+    /// Nothing.
+    Off,
+    /// Refusals, changes of credentials and rules, what operators do.
+    Default,
+    /// Every accepted message as well.
+    All,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Synchronous {
     /// Every answered request is on disk: it survives power loss.

@@ -28,7 +28,7 @@ use switchboard::{SigningSecrets, Tls, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
-pub(crate) use choices::{Card, CompatRpc, Effects, ErrorDetails, Idempotency, LogFormat, Synchronous};
+pub(crate) use choices::{Audit, Card, CompatRpc, Effects, ErrorDetails, Idempotency, LogFormat, Synchronous};
 pub(crate) use environment::Environment;
 pub(crate) use flags::SettingFlags;
 pub(crate) use layer::{layers_without_file, read_layers};

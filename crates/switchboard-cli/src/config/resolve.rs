@@ -72,6 +72,8 @@ impl ServerSettings {
             retention_tasks_s: *self.retention_tasks_s,
             retention_tasks_max: *self.retention_tasks_max,
             retention_tasks_batch: *self.retention_tasks_batch,
+            retention_audit_s: *self.retention_audit_s,
+            retention_audit_max: *self.retention_audit_max,
             ..limits
         }
     }

@@ -10,7 +10,9 @@ use std::path::PathBuf;
 
 use switchboard::{CorvidOptions, Dialect, Limits, ProtocolBinding, SelectoolsOptions, ServerLimits};
 
-use super::choices::{Card, CompatRpc, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Synchronous};
+use super::choices::{
+    Audit, Card, CompatRpc, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Synchronous,
+};
 use super::layer::Layer;
 use super::row::Kind::{Bool, Choice, Command, List, Number, Path, Text};
 use super::row::{Kind, Row, Table, Value, words};
@@ -109,6 +111,17 @@ settings! {
         .more("0 removes just as many as are too many, once a minute. With retention_tasks_max = 1000, 100 is what \
                corvid-agents do.")
         .default_of(|| number(Limits::default().retention_tasks_batch)).example("100");
+
+    audit: Audit = Row::new(Choice(words::<Audit>), ACCESS,
+            "What the audit log holds: nothing, refusals and changes (default), or every accepted message as well (all)")
+        .more("It is part of the database (docs/audit.md).")
+        .flag("--audit", "off|default|all").variable("SWITCHBOARD_AUDIT").default("default");
+    retention_audit_s: u32 = Row::new(seconds(0, 3_650 * DAY_S), ACCESS,
+            "How long an entry of the audit log is kept, in seconds")
+        .default_of(|| number(Limits::default().retention_audit_s));
+    retention_audit_max: u64 = Row::new(Number { min: 1, max: 1_000_000_000, unit: "entries" }, ACCESS,
+            "How many entries the audit log keeps; beyond it the oldest are removed, whatever their age")
+        .default_of(|| number(Limits::default().retention_audit_max));
 
     tokens_file: Option<PathBuf> = Row::new(Path("file"), ACCESS, "File of tokens; only their holders may call")
         .more("Each line is TOKEN PRINCIPAL [TENANT,TENANT] [+operator]. A new file is used within a minute, or at once after \

@@ -4,8 +4,8 @@ mod verify;
 
 use std::path::{Path, PathBuf};
 
-use switchboard::Limits;
 use switchboard::database::{self, Compacted, FileError};
+use switchboard::{Limits, audit_log};
 
 use crate::cli::{DataArgs, DbCommand};
 use crate::config::{DATABASE_NAME, Environment, ServerSettings, Storage, read_layers};
@@ -25,14 +25,17 @@ pub(crate) fn run(command: &DbCommand, environment: &Environment, folder: &Path)
         }
         DbCommand::Compact(args) => {
             let limits = settings(&args.of, environment, folder)?.retain(Limits::default());
-            compact(&database(&args.of)?, &limits)
+            let database = database(&args.of)?;
+            // Recorded first, so that it is known even if it is interrupted.
+            audit_log::record_offline(&database, &os_user(), "db compact", "").map_err(in_use_failure)?;
+            compact(&database, &limits)
         }
         DbCommand::Reset(args) => reset(&database(&args.of)?, args.yes),
     }
 }
 
 /// The database that flags, environment and configuration name, in this order.
-fn database(args: &DataArgs, environment: &Environment, folder: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn database(args: &DataArgs, environment: &Environment, folder: &Path) -> Result<PathBuf, Failure> {
     match settings(args, environment, folder)?.storage() {
         Storage::Sqlite { folder: data, .. } => Ok(folder.join(data).join(DATABASE_NAME)),
         Storage::Memory => {
@@ -80,8 +83,43 @@ fn reset(database: &Path, really: bool) -> Result<String, Failure> {
         let list = list(&files);
         return Err(Failure::Usage(format!("this would delete every task for ever:\n{list}\nsay --yes to do it")));
     }
+    // An empty file has no log.
+    let has_data = database.metadata().is_ok_and(|metadata| metadata.len() > 0);
+    let kept = if has_data { keep_audit_log(database)? } else { String::new() };
     let deleted = database::reset(database).map_err(in_use_failure)?;
-    Ok(format!("deleted\n{}", list(&deleted)))
+    Ok(format!("deleted\n{}{kept}", list(&deleted)))
+}
+
+/// Writes the audit log to a file beside the database, with the deletion as its last entry.
+fn keep_audit_log(database: &Path) -> Result<String, Failure> {
+    let kept = audit_log::record_offline(database, &os_user(), "db reset", "").and_then(|()| {
+        let (mut lines, mut chain) = (String::new(), String::new());
+        for checked in audit_log::export(database, &mut |line| lines.extend([line.as_str(), "\n"]))? {
+            chain = checked.id;
+        }
+        let path = PathBuf::from(format!("{}.audit-{chain}.jsonl", database.display()));
+        write_private(&path, &lines).map_err(|source| FileError::Io { path: path.clone(), source })?;
+        Ok(path)
+    });
+    match kept {
+        Ok(path) => Ok(format!("\nthe audit log is kept in {}", path.display())),
+        Err(error @ FileError::InUse { .. }) => Err(in_use_failure(error)),
+        // A database that cannot be read is a reason to delete it.
+        Err(error) => Ok(format!("\nthe audit log is not kept: {error}")),
+    }
+}
+
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+/// Who runs this command, as the audit log names them.
+pub(crate) fn os_user() -> String {
+    format!("uid {}", rustix::process::getuid().as_raw())
 }
 
 fn list(files: &[PathBuf]) -> String {

@@ -90,7 +90,9 @@ async fn what_needs_the_database_alone_leaves_a_running_server_its_own() {
     assert!(db_in(folder.path(), &["compact"]).unwrap().starts_with("removed 0 tasks and 0 commits from "));
     let data = database.parent().unwrap();
     reset_in(folder.path(), &["--yes", "--data", data.to_str().unwrap()]).unwrap();
-    assert_eq!(files_in(data), ["switchboard.db.lock"]);
+    let [audit, lock] = &files_in(data)[..] else { panic!("two files stay") };
+    assert!(audit.starts_with("switchboard.db.audit-") && audit.ends_with(".jsonl"), "{audit}");
+    assert_eq!(lock, "switchboard.db.lock");
 }
 
 #[tokio::test]
@@ -104,7 +106,7 @@ async fn a_running_server_is_backed_up_and_checked() {
     assert!(said.ends_with(&format!("\ncheck it: switchboard db verify --file {}", copy.display())), "{said}");
 
     let counts = "looked at 1 tasks (0 of them compacted), 1 commits with 3 events, 0 pieces of content (0 bytes), \
-                  0 webhooks and 0 accepted messages\nno faults";
+                  0 webhooks, 0 accepted messages and 0 entries of the audit log\nno faults";
     for (file, typed) in [(&database, vec!["verify"]), (&copy, vec!["verify", "--file", "copy.db"])] {
         assert_eq!(db_in(folder.path(), &typed), Ok(format!("{}: {counts}", file.display())));
     }
@@ -119,10 +121,11 @@ async fn a_fault_fails_the_check() {
     let (_server, _) = serving(folder.path()).await;
     db_in(folder.path(), &["backup", "--to", "copy.db"]).unwrap();
     let copy = folder.path().join("copy.db");
-    // The last page but the header's: enough to be noticed, whatever it holds.
+    // The page of the one commit.
+    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'log'";
+    let page: usize = rusqlite::Connection::open(&copy).unwrap().query_row(sql, [], |row| row.get(0)).unwrap();
     let mut bytes = std::fs::read(&copy).unwrap();
-    let length = bytes.len();
-    bytes[length - 4096..].fill(0xAA);
+    bytes[(page - 1) * 4096..page * 4096].fill(0xAA);
     std::fs::write(&copy, bytes).unwrap();
     for typed in [&["verify", "--file", "copy.db"][..], &["verify", "--json", "--file", "copy.db"]] {
         let Err(Failure::Runtime(said)) = db_in(folder.path(), typed) else { panic!("it is damaged") };
@@ -137,7 +140,7 @@ async fn a_check_can_be_read_by_a_program() {
     let said = db_in(folder.path(), &["verify", "--json"]).unwrap();
     let expected = serde_json::json!({
         "file": database.display().to_string(), "tasks": 1, "tasks_compacted": 0, "commits": 1, "events": 3, "chunks": 0,
-        "chunk_bytes": 0, "webhooks": 0, "accepted": 0, "faults_total": 0, "faults": [],
+        "chunk_bytes": 0, "webhooks": 0, "accepted": 0, "audit_entries": 0, "faults_total": 0, "faults": [],
     });
     assert_eq!(serde_json::from_str::<serde_json::Value>(&said).unwrap(), expected);
 }

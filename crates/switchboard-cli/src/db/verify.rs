@@ -30,8 +30,8 @@ pub(super) fn verify(file: &Path, json: bool) -> Result<String, Failure> {
 
 fn as_text(file: &Path, checked: &Checked, faults: &[Fault]) -> String {
     let mut text = format!(
-        "{}: looked at {} tasks ({} of them compacted), {} commits with {} events, {} pieces of content ({}), {} webhooks \
-         and {} accepted messages",
+        "{}: looked at {} tasks ({} of them compacted), {} commits with {} events, {} pieces of content ({}), {} webhooks, \
+         {} accepted messages and {} entries of the audit log",
         file.display(),
         checked.tasks,
         checked.tasks_compacted,
@@ -40,7 +40,8 @@ fn as_text(file: &Path, checked: &Checked, faults: &[Fault]) -> String {
         checked.chunks,
         size(checked.chunk_bytes),
         checked.webhooks,
-        checked.accepted
+        checked.accepted,
+        checked.audit_entries
     );
     for fault in faults {
         text.push_str(&format!("\nfault: {fault}"));
@@ -67,6 +68,7 @@ fn as_json(file: &Path, checked: &Checked, faults: &[Fault]) -> Value {
         "chunk_bytes": checked.chunk_bytes,
         "webhooks": checked.webhooks,
         "accepted": checked.accepted,
+        "audit_entries": checked.audit_entries,
         "faults_total": checked.faults,
         "faults": listed,
     })

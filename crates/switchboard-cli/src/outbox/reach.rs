@@ -11,6 +11,7 @@ use switchboard::outbound::{AddressPolicy, Client, Error, ErrorKind, RequestLimi
 
 use crate::cli::OutboxTarget;
 use crate::config::{DATABASE_NAME, Environment, Storage, local_url, read_layers};
+use crate::db::os_user;
 use crate::failure::Failure;
 
 /// An answer that takes longer, or is larger, is none.
@@ -76,7 +77,7 @@ impl Reach {
         if !database.exists() {
             return Err(Failure::Runtime(format!("there is no database at {}", database.display())));
         }
-        Ok(Self::Folder(Box::new(OfflineOutbox::open(database).map_err(Failure::runtime)?)))
+        Ok(Self::Folder(Box::new(OfflineOutbox::open(database).map_err(Failure::runtime)?.acting_as(os_user()))))
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {

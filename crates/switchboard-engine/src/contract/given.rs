@@ -93,6 +93,7 @@ impl RecordWriter {
             lease: LeaseChange::Keep,
             push: Vec::new(),
             accept: None,
+            audit: None,
             at: now(subject),
             folded: self.hints.then(|| Arc::new(folded)),
         }
@@ -212,6 +213,7 @@ pub async fn try_claim(store: &dyn Store, at: Timestamp, run: &DueRun) -> Result
         lease: LeaseChange::Claim { lease_ms: LEASE_MS, interrupted },
         push: Vec::new(),
         accept: None,
+        audit: None,
         at,
         folded: None,
     };

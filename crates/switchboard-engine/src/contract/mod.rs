@@ -11,6 +11,7 @@
 pub mod accepted_tasks;
 pub mod accepts;
 pub mod artifacts;
+pub mod audit;
 pub mod clocks;
 pub mod given;
 pub mod leases;
@@ -152,6 +153,11 @@ macro_rules! store_contract {
             retention: a_large_task_goes_completely,
             retention: at_most_so_many_go_at_once,
             retention: keys_whose_window_has_passed_are_forgotten,
+            audit: entries_are_chained_in_the_order_in_which_they_came,
+            audit: the_entry_of_a_commit_is_written_if_the_commit_is,
+            audit: the_chain_goes_on_after_a_restart,
+            audit: old_entries_are_forgotten_and_the_rest_is_verifiable,
+            audit: the_oldest_of_too_many_entries_are_forgotten,
         }
     };
     (@each $make:path: $($module:ident: $behaviour:ident,)*) => {

@@ -2,6 +2,7 @@
 //! `--memory` and the tests use the store; the clock and the ids make tests repeatable.
 
 mod adapters;
+mod audit;
 mod deliveries;
 mod reads;
 mod retain;

@@ -11,13 +11,14 @@ use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{AgentName, ArtifactId, PushConfig, TaskId, Timestamp};
 
 use super::tables::Tables;
+use crate::ports::audit::{AuditEntry, AuditPage, AuditRetention};
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use crate::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use crate::ports::store::{
     Accepted, AcceptedTask, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, DueRun,
     ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use crate::ports::{Clock, Deliveries, Outbox, Runs, TaskLog, Upkeep};
+use crate::ports::{AuditLog, Clock, Deliveries, Outbox, Runs, TaskLog, Upkeep};
 
 pub const TASKS_MAX_DEFAULT: usize = 10_000;
 
@@ -214,6 +215,28 @@ impl Upkeep for MemoryStore {
         stats.batches = stats.commits;
         stats.commit_seconds[0] = stats.commits;
         stats
+    }
+
+    fn audit(&self) -> Option<&dyn AuditLog> {
+        Some(self)
+    }
+}
+
+impl AuditLog for MemoryStore {
+    fn record(&self, entry: AuditEntry) {
+        self.lock().audit.append(&entry);
+    }
+
+    fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        answer(Ok(()))
+    }
+
+    fn page(&self, after_no: u64, limit: usize) -> BoxFuture<'_, Result<AuditPage, StoreError>> {
+        answer(Ok(self.lock().audit.page(after_no, limit)))
+    }
+
+    fn forget(&self, retention: AuditRetention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        answer(Ok(self.lock().audit.forget(retention, limit)))
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use switchboard_core::lifecycle::{Folded, Head, Phase};
 use switchboard_core::model::{ArtifactId, Dialect, PushConfig, TaskId, TaskState, Timestamp};
 
+use super::audit::AuditTable;
 use crate::id_hash::{IdHash, SeededHash};
 use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, DeliveryKey, LogPage, LoggedCommit, Scope, StoreError, StoreStats,
@@ -38,6 +39,7 @@ pub(super) struct Tables {
     seen: Timestamp,
     /// Ages are ignored until this time.
     pub(super) held_until: Timestamp,
+    pub(super) audit: AuditTable,
 }
 
 pub(super) struct Record {
@@ -116,6 +118,7 @@ impl Tables {
             last_delivery: 0,
             seen: Timestamp::default(),
             held_until: Timestamp::default(),
+            audit: AuditTable::default(),
         }
     }
 
@@ -138,6 +141,9 @@ impl Tables {
             Err(CommitError::Full | CommitError::Store(_)) => self.stats.failures += 1,
         }
         let key = checked?;
+        if let Some(entry) = &commit.audit {
+            self.audit.append(entry);
+        }
         self.apply(key, commit, now);
         Ok(key)
     }

@@ -3,6 +3,7 @@
 //!
 //! A store is four of them: [`TaskLog`], [`Runs`], [`Deliveries`] and [`Upkeep`].
 
+pub mod audit;
 pub mod deliveries;
 pub mod download;
 pub mod outbox;
@@ -13,6 +14,7 @@ pub mod system;
 pub mod task_log;
 pub mod upkeep;
 
+pub use audit::AuditLog;
 pub use deliveries::Deliveries;
 pub use download::Links;
 pub use outbox::Outbox;

@@ -11,6 +11,7 @@ use switchboard_core::model::{
     AgentName, ArtifactId, ConfigId, ContextId, Dialect, PushConfig, Task, TaskId, TaskState, TaskStatus, Timestamp,
 };
 
+use super::audit::AuditEntry;
 use super::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use super::outline::Outline;
 
@@ -174,6 +175,8 @@ pub struct Commit {
     pub lease: LeaseChange,
     pub push: Vec<PushChange>,
     pub accept: Option<Accept>,
+    /// An entry of the audit log that is written if the commit succeeds.
+    pub audit: Option<Box<AuditEntry>>,
     pub at: Timestamp,
     /// The fold after this commit, if the committer happens to hold it. An adapter that is the only writer may cache it
     /// for reads. No adapter may store it.

@@ -3,6 +3,7 @@
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ConfigId, TaskId, TaskState, Timestamp};
 
+use super::audit::AuditLog;
 use super::system::ClockRecord;
 use super::task_log::StoreError;
 
@@ -17,6 +18,11 @@ pub trait Upkeep: Send + Sync {
     }
 
     fn stats(&self) -> StoreStats;
+
+    /// The audit log, if the store keeps one.
+    fn audit(&self) -> Option<&dyn AuditLog> {
+        None
+    }
 
     /// The rows that could not be read since the store was opened.
     fn quarantine(&self) -> Quarantine {

@@ -7,6 +7,7 @@
 //! a separate checksum, which does not cover the row's number.
 
 use rusqlite::types::FromSqlError;
+use switchboard_engine::ports::audit::ChainPosition;
 use switchboard_engine::ports::store::StoreError;
 
 use super::error::Failure;
@@ -21,6 +22,7 @@ const CHUNK: u64 = 5;
 const PUSH: u64 = 6;
 const PUSH_TIMES: u64 = 7;
 const ACCEPTED: u64 = 8;
+const AUDIT_CHAIN: u64 = 9;
 
 /// The error for a row that does not match its checksum.
 pub(super) fn mismatch(what: impl std::fmt::Display) -> Failure {
@@ -260,6 +262,28 @@ impl PushColumns {
 /// The two times of a webhook: when it is due, and until when a delivery has claimed it.
 pub(super) fn of_push_times(due_at: Option<i64>, claimed_until: Option<i64>) -> i64 {
     Checksum::of_table(PUSH_TIMES).optional_number(due_at).optional_number(claimed_until).finish()
+}
+
+/// A row of `audit_chain`. The rows of `audit` have no checksum, because their hash covers them.
+pub(super) struct ChainColumns {
+    pub(super) chain_no: i64,
+    pub(super) id: String,
+    /// The last entry that is no longer kept.
+    pub(super) anchor: ChainPosition,
+    pub(super) last_no: u64,
+}
+
+impl ChainColumns {
+    pub(super) fn checksum(&self) -> i64 {
+        let Self { chain_no, id, anchor: ChainPosition { no, hash }, last_no } = self;
+        Checksum::of_table(AUDIT_CHAIN)
+            .number(*chain_no)
+            .text(id)
+            .number(no.cast_signed())
+            .bytes(&hash.0)
+            .number(last_no.cast_signed())
+            .finish()
+    }
 }
 
 /// A row of `accepted`.

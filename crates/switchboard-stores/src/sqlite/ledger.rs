@@ -13,6 +13,7 @@ use switchboard_engine::id_hash::IdHash;
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::Scope;
 
+use super::audit::{AuditQueue, AuditWriter};
 use super::checksums::{damaged_owner, of_meta, of_scope};
 use super::commit::StepRow;
 use super::error::Failure;
@@ -50,6 +51,7 @@ pub(super) struct Ledger<'c> {
     pub(super) steps: HashMap<i64, StepRow, IdHash>,
     pub(super) recent: Recent,
     pub(super) unindexed: Unindexed,
+    pub(super) audit: AuditWriter,
     unfiled: Arc<UnfiledTasks>,
     scopes: HashMap<Scope, i64>,
     pub(super) last_task_no: i64,
@@ -82,6 +84,7 @@ impl<'c> Ledger<'c> {
         stats: Arc<Stats>,
         quarantine: Arc<Quarantined>,
         unfiled: Arc<UnfiledTasks>,
+        audit: Arc<AuditQueue>,
         epoch: i64,
     ) -> rusqlite::Result<Self> {
         let now = clock.now();
@@ -103,6 +106,7 @@ impl<'c> Ledger<'c> {
             steps: HashMap::default(),
             recent: Recent::read(connection, unfiled.clone())?,
             unindexed: Unindexed::default(),
+            audit: AuditWriter::new(connection, audit)?,
             unfiled,
             scopes: HashMap::new(),
             last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?
@@ -143,6 +147,7 @@ impl<'c> Ledger<'c> {
             wall_clock::write_seen(self.connection, self.now)?;
         }
         self.note_last_recent()?;
+        self.write_audit()?;
         self.commit.raw_execute()?;
         if is_old {
             self.seen = self.now;
@@ -150,6 +155,7 @@ impl<'c> Ledger<'c> {
         self.leases.keep();
         self.recent.keep();
         self.unindexed.keep();
+        self.audit.keep();
         self.unfiled.has_unindexed.store(!self.unindexed.is_empty(), Ordering::Release);
         Ok(())
     }
@@ -216,6 +222,7 @@ impl<'c> Ledger<'c> {
         self.leases.undo();
         self.recent.undo();
         self.unindexed.undo_to(0);
+        self.audit.undo();
         self.other_agents_runs = OtherAgentsRuns::default();
         self.steps.clear();
         self.scopes.clear();

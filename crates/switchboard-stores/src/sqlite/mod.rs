@@ -4,6 +4,8 @@
 
 mod accepted_task;
 mod answers;
+mod audit;
+mod audit_file;
 mod backup;
 mod cache;
 mod census;
@@ -43,6 +45,7 @@ mod verify;
 mod wall_clock;
 mod writer;
 
+pub use audit_file::{AuditChain, append_audit, read_audit};
 pub use backup::backup;
 pub use compact::{Compacted, Contents, compact};
 pub use error::FileError;

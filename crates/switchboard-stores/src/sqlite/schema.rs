@@ -25,6 +25,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration { sql: V2, fill: Some(add_checksums) },
     Migration { sql: V3, fill: Some(begin_recent) },
     Migration { sql: V4, fill: None },
+    Migration { sql: V5, fill: None },
 ];
 
 /// One step from a version to the next.
@@ -253,4 +254,25 @@ SELECT task.id AS id,
        task.attempt AS attempt
   FROM task JOIN scope USING (scope_no)
  WHERE task.phase IN (1, 3);
+";
+
+/// The audit log; `audit.rs` says how it is written.
+const V5: &str = "
+-- A chain of entries, each with the hash of the one before it. One process writes to a chain.
+CREATE TABLE audit_chain (
+    chain_no INTEGER NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL,
+    anchor_no INTEGER NOT NULL,          -- the last entry that is no longer kept, 0 if all are
+    anchor_hash BLOB NOT NULL,           -- its hash, which the oldest entry follows
+    last_no INTEGER NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
+CREATE TABLE audit (
+    chain_no INTEGER NOT NULL,
+    entry_no INTEGER NOT NULL,           -- without gaps
+    at INTEGER NOT NULL,
+    record TEXT NOT NULL,                -- one object of JSON
+    hash BLOB NOT NULL,                  -- SHA-256 of the hash before it, in hexadecimal, and the record
+    PRIMARY KEY (chain_no, entry_no)
+) STRICT, WITHOUT ROWID;
 ";

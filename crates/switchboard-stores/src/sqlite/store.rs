@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use rusqlite::Connection;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{AgentName, ArtifactId, PushConfig, TaskId, Timestamp};
+use switchboard_engine::ports::audit::{AuditEntry, AuditPage, AuditRetention};
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use switchboard_engine::ports::outline::too_large;
@@ -16,11 +17,12 @@ use switchboard_engine::ports::store::{
     ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
 use switchboard_engine::ports::system::ClockRecord;
-use switchboard_engine::ports::{Clock, Deliveries, Outbox, Quarantine, Runs, TaskLog, Upkeep};
+use switchboard_engine::ports::{AuditLog, Clock, Deliveries, Outbox, Quarantine, Runs, TaskLog, Upkeep};
 
 use super::FileError;
 use super::accepted_task::task_as_accepted;
 use super::answers::answer;
+use super::audit::{self, AuditQueue};
 use super::cache::Cache;
 use super::census::{AT_ONCE_MAX, Census};
 use super::download;
@@ -50,6 +52,7 @@ pub struct SqliteStore {
     totals: Arc<Totals>,
     quarantine: Arc<Quarantined>,
     unfiled: Arc<UnfiledTasks>,
+    audit: Arc<AuditQueue>,
     /// What was recorded about the wall clock when the file was opened.
     clock_record: ClockRecord,
     /// Ages are ignored until this time.
@@ -85,6 +88,7 @@ impl SqliteStore {
         let readers = Readers::start(readers).map_err(io)?;
         let quarantine = Arc::new(Quarantined::default());
         let unfiled = Arc::new(UnfiledTasks::default());
+        let audit = Arc::new(AuditQueue::default());
         // Then tasks that a dead process has left are put into the indexes when the disk has space.
         unfiled.has_unindexed.store(epoch == NO_EPOCH, Relaxed);
         let caches = SharedCaches {
@@ -93,6 +97,7 @@ impl SqliteStore {
             totals: totals.clone(),
             quarantine: quarantine.clone(),
             unfiled: unfiled.clone(),
+            audit: audit.clone(),
         };
         let started = Writer::start(writer, caches, clock.clone(), epoch, presence, &options);
         let writer = started.map_err(|error| match error {
@@ -106,6 +111,7 @@ impl SqliteStore {
             totals,
             quarantine,
             unfiled,
+            audit,
             clock_record,
             held_until_ms: AtomicI64::new(clock_record.held_until.map_or(0, Timestamp::as_ms)),
             last_chunk_no: AtomicI64::new(last_chunk_no),
@@ -393,6 +399,10 @@ impl Upkeep for SqliteStore {
         StoreStats { tasks: self.totals.all(), ..self.stats.read() }
     }
 
+    fn audit(&self) -> Option<&dyn AuditLog> {
+        Some(self)
+    }
+
     fn quarantine(&self) -> Quarantine {
         self.quarantine.report()
     }
@@ -408,6 +418,30 @@ impl Upkeep for SqliteStore {
             ledger.held_until = Some(until);
             Ok(())
         }))
+    }
+}
+
+impl AuditLog for SqliteStore {
+    fn record(&self, entry: AuditEntry) {
+        if self.audit.push(entry) {
+            self.writer.note_audit();
+        }
+    }
+
+    fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            // Each transaction takes a bounded number of entries.
+            while self.writer.run(|ledger| Ok(ledger.audit.batches())).await? > 1 {}
+            Ok(())
+        })
+    }
+
+    fn page(&self, after_no: u64, limit: usize) -> BoxFuture<'_, Result<AuditPage, StoreError>> {
+        Box::pin(self.readers.run(move |connection| audit::page(connection, after_no, limit)))
+    }
+
+    fn forget(&self, retention: AuditRetention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.forget_audit(&retention, limit)))
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::answers::{Reply, WakeList};
+use super::audit::{AUDIT_WAIT_MAX, AuditQueue};
 use super::cache::{Cache, Committed};
 use super::error::{Failure, stopped};
 use super::ledger::{Effect, Ledger};
@@ -43,6 +44,8 @@ pub(super) struct Writer {
 pub(super) enum Request {
     Commit(Box<CommitRequest>),
     Work(Box<dyn Work>),
+    /// Entries of the audit log wait to be written. It is no work by itself.
+    AuditWaits,
 }
 
 pub(super) struct CommitRequest {
@@ -79,6 +82,7 @@ pub(super) struct SharedCaches {
     pub(super) totals: Arc<Totals>,
     pub(super) quarantine: Arc<Quarantined>,
     pub(super) unfiled: Arc<UnfiledTasks>,
+    pub(super) audit: Arc<AuditQueue>,
 }
 
 /// Why the writer could not start.
@@ -132,7 +136,8 @@ impl Writer {
         let stats = caches.stats.clone();
         let write = move || {
             let (stats, quarantine) = (caches.stats.clone(), caches.quarantine.clone());
-            match Ledger::new(&connection, clock, stats, quarantine, caches.unfiled.clone(), epoch) {
+            let (unfiled, audit) = (caches.unfiled.clone(), caches.audit.clone());
+            match Ledger::new(&connection, clock, stats, quarantine, unfiled, audit, epoch) {
                 Ok(ledger) => {
                     let _ = ready.send(Ok(()));
                     serve(ledger, &requests, &caches, &mut presence, idle);
@@ -160,6 +165,13 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         self.send(Request::Work(Box::new(Job { run, result: None, reply }))).await?;
         answer.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// Tells the writer that entries of the audit log wait. If the queue is full, a commit is about to take them along.
+    pub(super) fn note_audit(&self) {
+        if let Some(queue) = &self.queue {
+            let _ = queue.try_send(Request::AuditWaits);
+        }
     }
 
     async fn send(&self, request: Request) -> Result<(), StoreError> {
@@ -191,30 +203,40 @@ fn serve(
     idle: Duration,
 ) {
     let mut unwritten = false;
+    let mut audit_due = None;
     let mut looked_at = None;
     loop {
-        let first = if unwritten {
-            match requests.recv_timeout(idle) {
-                Ok(first) => first,
-                Err(RecvTimeoutError::Timeout) => {
+        let first = match next_request(requests, unwritten.then_some(idle), audit_due) {
+            Ok(Request::AuditWaits) => {
+                audit_due.get_or_insert_with(|| Instant::now() + AUDIT_WAIT_MAX);
+                continue;
+            }
+            Ok(first) => first,
+            Err(RecvTimeoutError::Timeout) if audit_due.is_some_and(|due| due <= Instant::now()) => {
+                if ledger.audit.has_entries() && presence.files_exist() {
+                    process(&mut ledger, Vec::new(), caches);
+                    unwritten = true;
+                }
+                // More than one batch may wait, or writing may have failed.
+                audit_due = ledger.audit.has_entries().then(|| Instant::now() + AUDIT_WAIT_MAX);
+                continue;
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if unwritten {
                     ledger.tidy_up();
                     checkpoint(&ledger);
                     unwritten = false;
-                    continue;
                 }
-                Err(RecvTimeoutError::Disconnected) => break,
+                continue;
             }
-        } else {
-            match requests.recv() {
-                Ok(first) => first,
-                Err(_) => break,
-            }
+            Err(RecvTimeoutError::Disconnected) => break,
         };
         // Yields, so that other threads on this core can send their requests and share the transaction. If no thread
         // waits for the core, this costs nothing.
         std::thread::yield_now();
         let mut batch = vec![first];
-        batch.extend(requests.try_iter().take(BATCH_MAX - 1));
+        let work = |request: &Request| !matches!(request, Request::AuditWaits);
+        batch.extend(requests.try_iter().take(BATCH_MAX - 1).filter(work));
         caches.stats.queue_depth.fetch_sub(batch.len() as u64, Relaxed);
         if looked_at.is_none_or(|at: Instant| at.elapsed() >= PRESENCE_LOOK) {
             if !presence.files_exist() {
@@ -227,9 +249,34 @@ fn serve(
         }
         unwritten = true;
         process(&mut ledger, batch, caches);
+        if !ledger.audit.has_entries() {
+            audit_due = None;
+        } else if audit_due.is_none() {
+            audit_due = Some(Instant::now() + AUDIT_WAIT_MAX);
+        }
+    }
+    // Each turn writes one batch; one that fails ends this.
+    while ledger.audit.has_entries() && presence.files_exist() {
+        if attempt(&mut ledger, &mut [], &caches.totals).is_err() {
+            tracing::error!("the last entries of the audit log could not be written");
+            break;
+        }
     }
     ledger.close();
     checkpoint(&ledger);
+}
+
+/// The next request, waiting no longer than until there is something else to do.
+fn next_request(
+    requests: &Receiver<Request>,
+    idle: Option<Duration>,
+    audit_due: Option<Instant>,
+) -> Result<Request, RecvTimeoutError> {
+    let until_audit = audit_due.map(|due| due.saturating_duration_since(Instant::now()));
+    match idle.into_iter().chain(until_audit).min() {
+        Some(wait) => requests.recv_timeout(wait),
+        None => requests.recv().map_err(|_| RecvTimeoutError::Disconnected),
+    }
 }
 
 fn process(ledger: &mut Ledger<'_>, mut batch: Vec<Request>, caches: &SharedCaches) {
@@ -297,11 +344,15 @@ fn run(ledger: &mut Ledger<'_>, place: usize, request: &mut Request) -> Result<(
             let outcome = ledger.apply(&request.commit, &request.encoded, request.artifacts.as_deref())?;
             if outcome.is_ok() {
                 ledger.effects.push(Effect::Committed { place });
+                if let Some(entry) = &request.commit.audit {
+                    ledger.audit.add(entry);
+                }
             }
             request.outcome = Some(outcome);
             Ok(())
         }
         Request::Work(work) => work.run(ledger),
+        Request::AuditWaits => Ok(()),
     }
 }
 
@@ -333,6 +384,7 @@ fn succeed(request: Request, stats: &Stats, now: Instant, wake_list: &mut WakeLi
             request.answer(wake_list);
         }
         Request::Work(work) => work.finish(None),
+        Request::AuditWaits => {}
     }
 }
 
@@ -347,6 +399,7 @@ fn fail(batch: Vec<Request>, failure: &Failure, stats: &Stats) {
                 request.answer(&mut wake_list);
             }
             Request::Work(work) => work.finish(Some(failure.0.clone())),
+            Request::AuditWaits => {}
         }
     }
     wake_list.wake();

@@ -94,6 +94,7 @@ impl ServerBuilder {
                 let store = self.store.open(&clock, &self.engine_limits)?;
                 let engine = Engine::builder(store).clock(clock.clone()).webhook(Arc::new(webhook));
                 let engine = engine.limits(self.engine_limits).log_completed_tasks(self.log_completed_tasks);
+                let engine = engine.audit(self.audit);
                 Some(registered.into_iter().fold(engine, EngineBuilder::agent).build())
             }
         };

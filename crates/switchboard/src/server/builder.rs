@@ -8,6 +8,7 @@ use std::sync::Arc;
 use switchboard_core::call::Endpoint;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::model::SecurityScheme;
+use switchboard_engine::AuditLevel;
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::TASKS_MAX_DEFAULT as MEMORY_TASKS_MAX_DEFAULT;
 use switchboard_engine::ports::Store;
@@ -64,6 +65,7 @@ pub struct ServerBuilder {
     pub(super) tls: Option<Tls>,
     pub(super) access_log: Option<AccessLog>,
     pub(super) log_completed_tasks: bool,
+    pub(super) audit: AuditLevel,
 }
 
 impl ServerBuilder {
@@ -91,6 +93,7 @@ impl ServerBuilder {
             tls: None,
             access_log: None,
             log_completed_tasks: true,
+            audit: AuditLevel::default(),
         }
     }
 
@@ -109,6 +112,20 @@ impl ServerBuilder {
     #[must_use]
     pub fn log_completed_tasks(mut self, on: bool) -> Self {
         self.log_completed_tasks = on;
+        self
+    }
+
+    /// What is written to the audit log, which is part of the store: by default refusals, changes of credentials and what
+    /// operators do. A server that only mounts endpoints has no store and so no audit log.
+    ///
+    /// ```
+    /// use switchboard::{AuditLevel, Server};
+    ///
+    /// let server = Server::builder().audit(AuditLevel::All);
+    /// ```
+    #[must_use]
+    pub fn audit(mut self, level: AuditLevel) -> Self {
+        self.audit = level;
         self
     }
 

@@ -17,6 +17,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId, TaskState, TaskView};
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::MemoryStore;
+use switchboard_engine::ports::audit::AuditEntry;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use switchboard_engine::ports::store::{COMMIT_MICROS_BOUNDS, Scope};
 use switchboard_engine::ports::{Clock, Links, Store};
@@ -228,6 +229,14 @@ impl Operations for EngineOperations {
 
     fn metrics(&self, with_endpoints: bool) -> BoxFuture<'_, String> {
         Box::pin(render_metrics(&self.0, with_endpoints))
+    }
+
+    fn record_audit(&self, entry: AuditEntry) {
+        self.0.record_audit(entry);
+    }
+
+    fn record_refusal(&self, reason: &'static str, entry: &mut dyn FnMut() -> AuditEntry) {
+        self.0.record_refusal(reason, entry);
     }
 }
 

@@ -85,7 +85,7 @@ async fn read_artifact(store: &dyn Store, writer: &RecordWriter, artifact: &Arti
 fn dump(path: &Path) -> Option<Vec<String>> {
     let connection = Connection::open(path).ok()?;
     let mut dump = Vec::new();
-    for table in ["meta", "scope", "task", "log", "chunk", "push", "accepted", "removal"] {
+    for table in ["meta", "scope", "task", "log", "chunk", "push", "accepted", "removal", "audit_chain", "audit"] {
         let mut select =
             connection.prepare(&format!("SELECT * FROM {table} NOT INDEXED ORDER BY 1 LIMIT 1000")).ok()?;
         let count = select.column_count();

@@ -9,6 +9,7 @@ use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{
     RecordWriter, TAKEN, anyone, chunk, claim, inbound, message, now, scope, status, webhook, write_parts,
 };
+use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, Decision};
 use switchboard_engine::ports::store::{Accept, DeliveryOutcome, PushChange, Release};
 
 pub(super) struct Sample {
@@ -68,6 +69,12 @@ pub(super) async fn write(subject: &dyn Subject) -> Sample {
 
     let mut replied = RecordWriter::new(anyone(), "record-replied", "talk");
     replied.append(subject, vec![received, Event::Replied { message: message(Role::Agent, "r", "hm?") }]).await;
+    let audit = subject.store().audit().expect("there is an audit log");
+    for (principal, agent) in [("ann", "echo"), ("bob", "shout")] {
+        let refusal = AuditEntry::new(now(subject), AuditEvent::Refusal, Decision::Refused, "SendMessage");
+        audit.record(AuditEntry { principal: principal.to_owned(), agent: Some(agent.into()), ..refusal });
+    }
+    audit.flush().await.unwrap();
     Sample { writers: vec![done, running, paused, pushing, unborn, replied], running: 1, pushing: 3, accept }
 }
 

@@ -77,6 +77,7 @@ async fn a_file_in_use_is_counted_and_in_order() {
             chunk_bytes: 33_000,
             webhooks: 2,
             accepted: 1,
+            audit_entries: 2,
             faults: 0,
         };
         assert_eq!(checked, expected);

@@ -16,6 +16,8 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::StoreError;
 
 use super::FileError;
+use super::audit::read_chains;
+use super::audit_file::check_chain;
 use super::checksums::{mistyped, of_meta, of_scope};
 use super::error::Failure;
 use super::idempotency::FORGOTTEN_DAY;
@@ -39,6 +41,8 @@ pub struct Checked {
     pub webhooks: u64,
     /// Messages that are recognised if they are repeated.
     pub accepted: u64,
+    /// Entries of the audit log.
+    pub audit_entries: u64,
     pub faults: u64,
 }
 
@@ -98,6 +102,7 @@ pub fn verify(database: &Path, now: Timestamp, tell: &mut dyn FnMut(Fault)) -> R
     inspection.section("what belongs to no task", Inspection::strays);
     inspection.section("the messages accepted", Inspection::accepted);
     inspection.section("the numbers of tasks", Inspection::given_numbers);
+    inspection.section("the audit log", Inspection::audit);
     Ok(inspection.checked)
 }
 
@@ -225,6 +230,25 @@ impl Inspection<'_> {
                 let task_no: i64 = row.get(0)?;
                 self.fault(None, format!("{what} of task number {task_no}, which is not there"));
             }
+        }
+        Ok(())
+    }
+
+    fn audit(&mut self) -> Result<(), Failure> {
+        for columns in read_chains(self.connection, "ORDER BY chain_no")? {
+            let mut entries = 0;
+            let chain = check_chain(self.connection, &columns, &mut |_, _| entries += 1)?;
+            self.checked.audit_entries += entries;
+            if let Some(why) = chain.broken {
+                self.fault(None, format!("the audit log is broken: {why} (chain {})", chain.id));
+            }
+        }
+        let strays = "SELECT DISTINCT chain_no FROM audit WHERE chain_no NOT IN (SELECT chain_no FROM audit_chain)";
+        let mut select = self.connection.prepare(strays)?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            let chain_no: i64 = row.get(0)?;
+            self.fault(None, format!("entries of chain number {chain_no} of the audit log, which is not there"));
         }
         Ok(())
     }

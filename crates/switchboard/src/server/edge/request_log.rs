@@ -21,9 +21,10 @@ use http::{HeaderValue, Method, Response};
 use http_body::{Body, Frame, SizeHint};
 use switchboard_core::dialect::codes;
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::Principal;
+use switchboard_core::model::{AgentName, Principal, Tenant};
 use switchboard_engine::escaped::Escaped;
 use switchboard_engine::ports::Clock;
+use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, Decision};
 use switchboard_engine::supervisor::Kind;
 use switchboard_engine::system::SystemClock;
 use tokio::time::Instant;
@@ -70,6 +71,8 @@ pub(crate) struct RequestRecord {
     /// One more than the place of the agent in the server's list; zero while no agent is known.
     agent: AtomicUsize,
     principal: OnceLock<Principal>,
+    /// Set once the tenant that the request names was granted.
+    tenant: OnceLock<Tenant>,
     /// Only if a line is to be written for this request.
     line: Option<Box<AccessLine>>,
 }
@@ -83,6 +86,7 @@ impl RequestRecord {
             binding: AtomicU8::new(BindingKind::Http as u8),
             agent: AtomicUsize::new(0),
             principal: OnceLock::new(),
+            tenant: OnceLock::new(),
             line: None,
         }
     }
@@ -114,6 +118,13 @@ impl RequestRecord {
         }
     }
 
+    /// Notes for which tenant the call is made. The first one counts.
+    pub(crate) fn tenant(&self, tenant: &Tenant) {
+        if !tenant.as_str().is_empty() {
+            let _ = self.tenant.set(tenant.clone());
+        }
+    }
+
     /// Where the request comes from, where that is known.
     pub(crate) fn address(&self) -> Option<IpAddr> {
         self.peer.map(|peer| peer.ip())
@@ -140,6 +151,8 @@ pub(crate) struct Refused {
     pub(crate) code: i32,
     pub(crate) reason: &'static str,
     pub(crate) outcome: Outcome,
+    /// Whether it is about who asked or how much was asked, and so belongs into the audit log.
+    pub(crate) audited: bool,
 }
 
 impl Refused {
@@ -147,7 +160,8 @@ impl Refused {
     fn of(error: &ProtocolError) -> Option<Self> {
         let codes = codes::of(error);
         let outcome = if codes.http >= 500 { Outcome::Failed } else { Outcome::Refused };
-        let refused = Self { code: codes.jsonrpc, reason: codes.reason, outcome };
+        let audited = is_audited(codes.http);
+        let refused = Self { code: codes.jsonrpc, reason: codes.reason, outcome, audited };
         (!matches!(error, ProtocolError::AgentFailed { .. })).then_some(refused)
     }
 
@@ -167,9 +181,16 @@ impl Refused {
         }
         let status = response.status();
         let outcome = if status.is_server_error() { Outcome::Failed } else { Outcome::Refused };
-        let refused = Self { code: i32::from(status.as_u16()), reason: "HTTP", outcome };
+        let audited = is_audited(status.as_u16());
+        let refused = Self { code: i32::from(status.as_u16()), reason: "HTTP", outcome, audited };
         (status.is_client_error() || status.is_server_error()).then_some(refused)
     }
+}
+
+/// Whether a refusal with this status is about who asked or how much was asked: not known, not allowed, a foreign Host or
+/// Origin, too often.
+fn is_audited(status: u16) -> bool {
+    matches!(status, 401 | 403 | 421 | 429)
 }
 
 /// A request that is being answered. If it is dropped before its answer is ready, the client went away, and that is
@@ -203,6 +224,9 @@ impl InFlight {
         if let Some(refused) = refused {
             metrics.refused(refused.reason);
             self.log_refusal(operation, refused, &response);
+            if refused.audited {
+                self.audit_refusal(operation, refused);
+            }
         }
         let unread = self.unread.take();
         let response = if self.note.line.is_some() { self.write_line(response, operation) } else { response };
@@ -234,6 +258,33 @@ impl InFlight {
             request_id,
             "request refused"
         );
+    }
+
+    /// Adds an entry about what an operator did.
+    pub(crate) fn audit_operator(&self, entry: AuditEntry) {
+        if let Some(operations) = &self.shared.operations {
+            let principal = self.note.principal.get().map_or("", Principal::as_str).to_owned();
+            operations.record_audit(AuditEntry { principal, address: self.note.address(), ..entry });
+        }
+    }
+
+    #[cold]
+    fn audit_refusal(&self, operation: Operation, refused: Refused) {
+        let Some(operations) = &self.shared.operations else { return };
+        let note = &self.note;
+        let agent = Some(self.agent_name()).filter(|name| !name.is_empty()).map(AgentName::from);
+        operations.record_refusal(refused.reason, &mut || AuditEntry {
+            tenant: note.tenant.get().map_or("", Tenant::as_str).to_owned(),
+            principal: note.principal.get().map_or("", Principal::as_str).to_owned(),
+            address: note.address(),
+            agent: agent.clone(),
+            reason: match refused.reason {
+                // The protocol has no word for it.
+                "HTTP" => format!("HTTP {}", refused.code).into(),
+                reason => reason.into(),
+            },
+            ..AuditEntry::new(SystemClock.now(), AuditEvent::Refusal, Decision::Refused, operation.word())
+        });
     }
 
     #[cold]

@@ -170,7 +170,8 @@ where
                     let response = match check_operator(shared, identity, head.headers) {
                         Ok(()) => {
                             let desk = shared.operations.as_deref().map(Operations::outbox);
-                            outbox::serve(desk.as_ref(), &head, place, body).await
+                            let record = |entry| in_flight.audit_operator(entry);
+                            outbox::serve(desk.as_ref(), &head, place, body, &record).await
                         }
                         Err(error) => http_error(Dialect::V1_0, &error, JSON),
                     };

@@ -162,9 +162,12 @@ impl Incoming<'_, '_> {
             };
             wanted.get_or_insert_with(|| String::from_utf8_lossy(value.as_bytes()).into_owned());
         }
+        let owner = identity.owner(tenant)?;
+        head.note.tenant(&owner.tenant);
         Ok(Caller {
-            owner: identity.owner(tenant)?,
+            owner,
             authenticated: identity.authenticated,
+            address: head.note.address(),
             scopes: identity.scopes.clone(),
             dialect,
             extensions: match asks_for_extensions {
@@ -201,6 +204,9 @@ impl Parts {
         if let Authentication::Tokens(tokens) = &self.authentication {
             let every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
             self.host.supervisor().spawn(Kind::Sweep, tokens::reload_on_change(tokens.clone(), every));
+            if let Some(operations) = self.host.operations() {
+                tokens.on_reload(move |loaded| operations.record_audit(tokens::audit_of_reload(loaded)));
+            }
         }
         let budgets = Budgets::new(&self.limits);
         let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();

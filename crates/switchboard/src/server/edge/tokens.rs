@@ -4,11 +4,14 @@
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use switchboard_core::model::Tenant;
+use switchboard_engine::ports::Clock;
+use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, Decision};
+use switchboard_engine::system::SystemClock;
 use tokio::io::AsyncReadExt;
 
 use crate::server::edge::authenticate::Identity;
@@ -38,7 +41,11 @@ struct TokensInner {
     current: RwLock<TokenList>,
     /// None if the tokens were given as text.
     file: Option<TokensFile>,
+    /// Told how each reload went: how many tokens there are now, or why the old ones stay.
+    on_reload: OnceLock<OnReload>,
 }
+
+type OnReload = Box<dyn Fn(Result<usize, &TokensError>) + Send + Sync>;
 
 /// Each token by its digest: a memory dump or a stray debug print shows no credential.
 type TokenList = Vec<([u8; 32], Arc<Identity>)>;
@@ -88,7 +95,7 @@ impl Tokens {
     }
 
     fn new(list: TokenList, file: Option<TokensFile>) -> Self {
-        Self(Arc::new(TokensInner { current: RwLock::new(list), file }), None)
+        Self(Arc::new(TokensInner { current: RwLock::new(list), file, on_reload: OnceLock::new() }), None)
     }
 
     /// The tokens and one more: a key that all who call share. It proves the principal `api-key`, who is no operator.
@@ -228,11 +235,20 @@ impl Tokens {
         Ok(())
     }
 
+    /// Has `tell` called after each reload that is logged. The first one counts.
+    pub(crate) fn on_reload(&self, tell: impl Fn(Result<usize, &TokensError>) + Send + Sync + 'static) {
+        let _ = self.0.on_reload.set(Box::new(tell));
+    }
+
     /// [Reloads](Self::reload) and tells the log how it went.
     pub async fn reload_and_log(&self) {
         let Some(file) = &self.0.file else { return };
         let path = file.path.display();
-        match self.reload().await {
+        let reloaded = self.reload().await;
+        if let Some(tell) = self.0.on_reload.get() {
+            tell(reloaded.as_ref().map(|()| self.len()));
+        }
+        match reloaded {
             Ok(()) => tracing::info!(file = %path, tokens = self.len(), "tokens read again"),
             Err(error) => {
                 tracing::warn!(file = %path, %error, "the new tokens were not taken; the old ones stay in use");
@@ -266,6 +282,16 @@ fn read(bytes: io::Result<Vec<u8>>) -> Result<TokenList, TokensError> {
         return Err(wrong("no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT] [+operator]".to_owned()));
     }
     Ok(list)
+}
+
+/// The entry of the audit log about a reload.
+pub(crate) fn audit_of_reload(loaded: Result<usize, &TokensError>) -> AuditEntry {
+    let decision = if loaded.is_ok() { Decision::Allowed } else { Decision::Failed };
+    let entry = AuditEntry::new(SystemClock.now(), AuditEvent::Credentials, decision, "tokens reload");
+    match loaded {
+        Ok(tokens) => AuditEntry { count: Some(tokens as u64), ..entry },
+        Err(error) => AuditEntry { reason: error.to_string().into(), ..entry },
+    }
 }
 
 /// Looks for a new file until it is dropped, and logs the outcome.

@@ -9,6 +9,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::error::ProtocolError;
+use switchboard_engine::ports::audit::{AuditEntry, AuditEvent};
 
 use crate::server::edge::paths::{NamedPath, name_path};
 use crate::server::edge::request_log::RequestRecord;
@@ -21,6 +22,8 @@ use crate::server::serve_error::ServeError;
 /// The outbox in a SQLite database, while no server uses it. A process that may read the file acts as its operator.
 pub struct OfflineOutbox {
     operations: Arc<dyn Operations>,
+    /// Who acts, for the audit log.
+    who: String,
 }
 
 impl fmt::Debug for OfflineOutbox {
@@ -35,7 +38,14 @@ impl OfflineOutbox {
     /// # Errors
     /// When a server has it open, or it cannot be read or written.
     pub fn open(database: impl AsRef<Path>) -> Result<Self, ServeError> {
-        Ok(Self { operations: Host::offline(database.as_ref())? })
+        Ok(Self { operations: Host::offline(database.as_ref())?, who: String::new() })
+    }
+
+    /// Who acts, as the audit log is to name them.
+    #[must_use]
+    pub fn acting_as(mut self, who: impl Into<String>) -> Self {
+        self.who = who.into();
+        self
     }
 
     /// Answers a request to `/api/outbox` as a running server would.
@@ -45,7 +55,11 @@ impl OfflineOutbox {
         let head = Head { method: &parts.method, uri: &parts.uri, headers: &parts.headers, note: &note };
         let response = match name_path(parts.uri.path(), "") {
             NamedPath::Outbox(place) => {
-                outbox::serve(Some(&self.operations.outbox()), &head, place, Full::new(body)).await
+                let record = |entry| {
+                    let (event, principal) = (AuditEvent::Offline, self.who.clone());
+                    self.operations.record_audit(AuditEntry { event, principal, ..entry });
+                };
+                outbox::serve(Some(&self.operations.outbox()), &head, place, Full::new(body), &record).await
             }
             _ => {
                 let method = format!("{:.200}", parts.uri.path());

@@ -10,11 +10,15 @@ use serde_json::{Value, json};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Timestamp;
+use switchboard_engine::ports::Clock;
+use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, Decision};
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxState};
 use switchboard_engine::ports::store::DeliveryKey;
 use switchboard_engine::push::{
     Changed, EndpointHealth, OutboxAdmin, OutboxDetail, OutboxFilter, OutboxList, WebhookEndpoint,
 };
+
+use switchboard_engine::system::SystemClock;
 
 use crate::server::bindings::check_content_type;
 use crate::server::edge::paths::{OutboxChange, OutboxPath, query_pairs};
@@ -27,12 +31,13 @@ const PAGE_SIZE_MAX: usize = 100;
 const BODY_BYTES_MAX: usize = 4 << 10;
 const BODY_READ: Duration = Duration::from_secs(10);
 
-/// Answers an operator.
+/// Answers an operator. `record` gets an entry of the audit log for each change, without who made it.
 pub(crate) async fn serve<B>(
     outbox: Option<&OutboxAdmin>,
     head: &Head<'_>,
     place: OutboxPath,
     body: B,
+    record: &(dyn Fn(AuditEntry) + Sync),
 ) -> Response<ReplyBody>
 where
     B: Body<Data = Bytes> + Send + Unpin,
@@ -52,9 +57,9 @@ where
         OutboxPath::List => list(outbox, head).await,
         OutboxPath::Endpoints => Ok(endpoints(outbox)),
         OutboxPath::One(id) => show(outbox, &id).await,
-        OutboxPath::ChangeOne(id, change) => change_one(outbox, &id, change).await,
+        OutboxPath::ChangeOne(id, change) => change_one(outbox, &id, change, record).await,
         OutboxPath::Change(change) => match bulk(head, body).await {
-            Ok(bulk) => change_many(outbox, bulk, change).await,
+            Ok(bulk) => change_many(outbox, bulk, change, record).await,
             Err(error) => Err(error.into()),
         },
     };
@@ -155,12 +160,36 @@ async fn show(outbox: Option<&OutboxAdmin>, id: &str) -> Result<Value, OutboxErr
     Ok(value)
 }
 
-async fn change_one(outbox: Option<&OutboxAdmin>, id: &str, change: OutboxChange) -> Result<Value, OutboxError> {
+fn audit_of(change: OutboxChange, decision: Decision) -> AuditEntry {
+    let operation = match change {
+        OutboxChange::Redrive => "outbox redrive",
+        OutboxChange::Purge => "outbox purge",
+    };
+    AuditEntry::new(SystemClock.now(), AuditEvent::Operator, decision, operation)
+}
+
+async fn change_one(
+    outbox: Option<&OutboxAdmin>,
+    id: &str,
+    change: OutboxChange,
+    record: &(dyn Fn(AuditEntry) + Sync),
+) -> Result<Value, OutboxError> {
     let (key, Some(outbox)) = (key_from(id)?, outbox) else { return Err(no_such(id)) };
+    let shown = outbox.show(key).await?;
     let changed = match change {
         OutboxChange::Redrive => outbox.redrive(key).await?,
         OutboxChange::Purge => outbox.purge(key).await?,
     };
+    if let Some(OutboxDetail { entry, .. }) = &shown {
+        let owner = &entry.scope.owner;
+        record(AuditEntry {
+            agent: Some(entry.scope.agent.clone()),
+            task: Some(entry.task_id.clone()),
+            on_behalf_of: format!("{}/{}", owner.tenant, owner.principal),
+            count: Some(changed.into()),
+            ..audit_of(change, if changed { Decision::Allowed } else { Decision::Failed })
+        });
+    }
     if changed {
         return Ok(json!({"changed": 1}));
     }
@@ -216,13 +245,17 @@ async fn change_many(
     outbox: Option<&OutboxAdmin>,
     bulk: BulkChange,
     change: OutboxChange,
+    record: &(dyn Fn(AuditEntry) + Sync),
 ) -> Result<Value, OutboxError> {
     let BulkChange { endpoint, after } = bulk;
+    let which = endpoint.as_ref().map_or_else(|| "all".to_owned(), |endpoint| endpoint.as_str().to_owned());
     let changed = match (outbox, change) {
         (Some(outbox), OutboxChange::Redrive) => outbox.redrive_dead(endpoint, after).await?,
         (Some(outbox), OutboxChange::Purge) => outbox.purge_dead(endpoint, after).await?,
         (None, _) => Changed { changed: 0, next: None },
     };
+    let count = Some(changed.changed as u64);
+    record(AuditEntry { on_behalf_of: which, count, ..audit_of(change, Decision::Allowed) });
     Ok(json!({"changed": changed.changed, "nextPageToken": next_token(changed.next)}))
 }
 

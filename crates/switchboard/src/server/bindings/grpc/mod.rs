@@ -59,7 +59,7 @@ pub(crate) fn refused(package: Package, error: &ProtocolError) -> Response<Reply
 impl From<GrpcStatus> for Rejection {
     fn from(ending: GrpcStatus) -> Self {
         let mut response = status::ended(&ending);
-        let refused = Refused { code: ending.code().into(), reason: "GRPC", outcome: Outcome::Refused };
+        let refused = Refused { code: ending.code().into(), reason: "GRPC", outcome: Outcome::Refused, audited: false };
         response.extensions_mut().insert(refused);
         response.into()
     }

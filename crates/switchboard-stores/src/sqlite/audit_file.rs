@@ -1,0 +1,106 @@
+//! The audit log of a file without a server: checking its chains, exporting them, and adding an entry about what was done to
+//! the file. Reading works while a server uses the file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use switchboard_engine::ports::Clock;
+use switchboard_engine::ports::audit::{AuditEntry, ChainPosition, StoredEntry};
+
+use super::FileError;
+use super::audit::{AuditQueue, read_chains, stored_entry};
+use super::checksums::ChainColumns;
+use super::error::Failure;
+use super::ledger::Ledger;
+use super::open::{Opened, SqliteOptions, open, open_to_read};
+use super::schema::MIGRATIONS;
+
+/// One chain of an audit log, after it was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditChain {
+    /// The name of the chain.
+    pub id: String,
+    /// The last entry that is no longer kept; number 0 if none was removed.
+    pub anchor: ChainPosition,
+    /// The newest entry that follows without a break.
+    pub last: ChainPosition,
+    /// What is wrong with the entry after it; none if the chain is whole.
+    pub broken: Option<String>,
+}
+
+/// Checks every chain of the audit log, and shows each entry that follows the one before it, with that one's position.
+///
+/// # Errors
+/// When the file is missing, is not ours, has another schema than this build's, or the table of chains cannot be read.
+pub fn read_audit(
+    database: &Path,
+    show: &mut dyn FnMut(&ChainPosition, &StoredEntry),
+) -> Result<Vec<AuditChain>, FileError> {
+    let (connection, found) = open_to_read(database)?;
+    let known = MIGRATIONS.len();
+    if found < known {
+        return Err(FileError::Older { path: database.to_owned(), found, known });
+    }
+    let failed = |failure: Failure| FileError::Store { path: database.to_owned(), failure: failure.0 };
+    // The transaction ends with the connection.
+    connection.execute_batch("BEGIN").map_err(|source| FileError::Sqlite { path: database.to_owned(), source })?;
+    let chains = read_chains(&connection, "ORDER BY chain_no").map_err(failed)?;
+    chains.iter().map(|chain| check_chain(&connection, chain, show).map_err(failed)).collect()
+}
+
+/// Follows one chain to its end or to its first break.
+pub(super) fn check_chain(
+    connection: &Connection,
+    columns: &ChainColumns,
+    show: &mut dyn FnMut(&ChainPosition, &StoredEntry),
+) -> Result<AuditChain, Failure> {
+    let ChainColumns { chain_no, id, anchor, last_no } = columns;
+    let mut chain = AuditChain { id: id.clone(), anchor: *anchor, last: *anchor, broken: None };
+    let mut select =
+        connection.prepare("SELECT entry_no, at, record, hash FROM audit WHERE chain_no = ?1 ORDER BY entry_no")?;
+    let mut rows = select.query([chain_no])?;
+    while let Some(row) = rows.next()? {
+        let entry = stored_entry(row)?;
+        match chain.last.follow(id, &entry) {
+            Ok(next) => {
+                show(&chain.last, &entry);
+                chain.last = next;
+            }
+            Err(why) => {
+                chain.broken = Some(why);
+                return Ok(chain);
+            }
+        }
+    }
+    if chain.last.no != *last_no {
+        chain.broken = Some(format!("entry {} is missing; the chain ends at entry {last_no}", chain.last.no + 1));
+    }
+    Ok(chain)
+}
+
+/// Adds an entry to the audit log of a database that no process has open.
+///
+/// # Errors
+/// When there is no database, a process has it open, or it cannot be written.
+pub fn append_audit(database: &Path, clock: Arc<dyn Clock>, entry: AuditEntry) -> Result<(), FileError> {
+    if !database.exists() {
+        return Err(FileError::Missing { path: database.to_owned() });
+    }
+    let Opened { lock, writer, readers, epoch, .. } = open(database, &SqliteOptions::default(), clock.now())?;
+    drop(readers);
+    let failed = |failure: Failure| FileError::Store { path: database.to_owned(), failure: failure.0 };
+    write_one(&writer, clock, epoch, entry).map_err(failed)?;
+    writer.close().map_err(|(_, source)| FileError::Sqlite { path: database.to_owned(), source })?;
+    drop(lock);
+    Ok(())
+}
+
+fn write_one(connection: &Connection, clock: Arc<dyn Clock>, epoch: i64, entry: AuditEntry) -> Result<(), Failure> {
+    let queue = Arc::new(AuditQueue::default());
+    queue.push(entry);
+    let caches = (Arc::default(), Arc::default(), Arc::default());
+    let mut ledger = Ledger::new(connection, clock, caches.0, caches.1, caches.2, queue, epoch)?;
+    ledger.begin()?;
+    ledger.commit()
+}

@@ -1,0 +1,134 @@
+//! The audit log: which requests are in it, what an entry says, and that a flood of refusals is bounded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use switchboard::{AuditLevel, Server, ServerBuilder, Tokens};
+use switchboard_core::model::Timestamp;
+use switchboard_engine::memory::{ManualClock, MemoryStore};
+use switchboard_engine::ports::{AuditLog, Store};
+
+use crate::support::edge::{Edge, echo, get, message, post, with};
+
+const ALICE: &str = "a-token-of-alice-for-tests";
+const OPS: &str = "o-token-of-ops-for-tests";
+
+/// A server whose store the test can look into.
+fn server(level: AuditLevel) -> (Edge, Arc<MemoryStore>) {
+    let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp::from_ms(0))), 100));
+    let tokens = Tokens::parse(&format!("{ALICE} alice acme\n{OPS} ops +operator\n")).unwrap();
+    let builder: ServerBuilder = Server::builder().agent(echo()).tokens(tokens).audit(level);
+    (Edge::new(builder.store(store.clone() as Arc<dyn Store>)), store)
+}
+
+/// The entries, without what differs between runs.
+async fn entries(store: &MemoryStore) -> Vec<Value> {
+    let page = AuditLog::page(store, 0, 1000).await.unwrap();
+    let mut position = page.anchor;
+    let mut entries = Vec::new();
+    for entry in &page.entries {
+        position = position.follow(&page.chain, entry).unwrap();
+        let mut value: Value = serde_json::from_str(&entry.record).unwrap();
+        for member in ["chain", "no", "at"] {
+            assert!(value.as_object_mut().unwrap().remove(member).is_some(), "{member}");
+        }
+        entries.push(value);
+    }
+    entries
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_are_in_the_log_and_what_was_answered_is_not() {
+    let (edge, store) = server(AuditLevel::Default);
+    let send = || post("/message:send", message("hello").to_string());
+    let bearer = |request, token: &str| with(request, "authorization", &format!("Bearer {token}"));
+    assert_eq!(edge.ask(bearer(send(), ALICE)).await.gist(), "200");
+    assert_eq!(edge.ask(bearer(get("/tasks/unknown"), ALICE)).await.gist(), "404 TASK_NOT_FOUND");
+    assert_eq!(entries(&store).await, [] as [Value; 0]);
+
+    assert_eq!(edge.ask(bearer(send(), "wrong-token-of-nobody")).await.gist(), "401 UNAUTHENTICATED");
+    assert_eq!(edge.ask(bearer(get("/api/outbox"), ALICE)).await.gist(), "403 PERMISSION_DENIED");
+    assert_eq!(edge.ask(bearer(post("/rpc", "{}".to_owned()), "wrong-token-of-nobody")).await.status, 401);
+    let expected: Vec<Value> = [
+        r#"{"event":"refusal","decision":"refused","operation":"unknown","agent":"echo","reason":"UNAUTHENTICATED"}"#,
+        r#"{"event":"refusal","decision":"refused","principal":"alice","operation":"Outbox","reason":"PERMISSION_DENIED"}"#,
+        r#"{"event":"refusal","decision":"refused","operation":"unknown","agent":"echo","reason":"UNAUTHENTICATED"}"#,
+    ]
+    .iter()
+    .map(|line| serde_json::from_str(line).unwrap())
+    .collect();
+    assert_eq!(entries(&store).await, expected);
+    let text = format!("{:?}", entries(&store).await);
+    assert!(!text.contains("token"), "no credential is in the log: {text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_refusals_is_summed_up() {
+    let (edge, store) = server(AuditLevel::Default);
+    for _ in 0..200 {
+        edge.get("/tasks").await;
+    }
+    assert_eq!(entries(&store).await.len(), 60);
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    let all = entries(&store).await;
+    assert_eq!(all.len(), 61);
+    let summed = r#"{"event":"refusals-summed","decision":"refused","reason":"UNAUTHENTICATED","count":140}"#;
+    assert_eq!(all[60], serde_json::from_str::<Value>(summed).unwrap());
+    // What is left over when the server stops is summed up then.
+    for _ in 0..61 {
+        edge.get("/tasks").await;
+    }
+    edge.engine.shutdown(Duration::ZERO).await;
+    let all = entries(&store).await;
+    assert_eq!((all.len(), all[121]["count"].as_u64()), (122, Some(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn accepted_messages_are_in_the_log_if_asked_for() {
+    for (level, expected) in [(AuditLevel::Off, 0), (AuditLevel::Default, 1), (AuditLevel::All, 2)] {
+        let (edge, store) = server(level);
+        let send = post("/message:send", message("s3cret words").to_string());
+        let sent = edge.ask(with(send, "authorization", &format!("Bearer {ALICE}"))).await.json();
+        edge.get("/tasks").await;
+        let all = entries(&store).await;
+        assert_eq!(all.len(), expected, "{level:?}");
+        if level == AuditLevel::All {
+            let [event, tenant, principal, operation, agent, task] =
+                ["event", "tenant", "principal", "operation", "agent", "task"].map(|member| all[0][member].as_str());
+            let known = [event, tenant, principal, operation, agent].map(Option::unwrap);
+            assert_eq!(known, ["send", "acme", "alice", "SendMessage", "echo"]);
+            assert_eq!(task, sent["task"]["id"].as_str());
+            assert!(!format!("{all:?}").contains("s3cret"), "nothing of what was said is in the log");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_operators_do_is_in_the_log() {
+    let (edge, store) = server(AuditLevel::Default);
+    let purge = post("/api/outbox:purge", r#"{"all":true}"#.to_owned());
+    assert_eq!(edge.ask(with(purge, "authorization", &format!("Bearer {OPS}"))).await.gist(), "200");
+    let expected = r#"{"event":"operator","decision":"allowed","principal":"ops","operation":"outbox purge","onBehalfOf":"all","count":0}"#;
+    assert_eq!(entries(&store).await, [serde_json::from_str::<Value>(expected).unwrap()]);
+}
+
+#[tokio::test]
+async fn tokens_that_are_read_again_are_in_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tokens.txt");
+    std::fs::write(&file, format!("{ALICE} alice")).unwrap();
+    let tokens = Tokens::from_file(&file).unwrap();
+    let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp::from_ms(0))), 100));
+    let builder = Server::builder().agent(echo()).tokens(tokens.clone()).store(store.clone() as Arc<dyn Store>);
+    let _edge = Edge::new(builder);
+    std::fs::write(&file, format!("{ALICE} alice\n{OPS} ops")).unwrap();
+    tokens.reload_and_log().await;
+    std::fs::write(&file, "short alice").unwrap();
+    tokens.reload_and_log().await;
+    let expected = [
+        r#"{"event":"credentials","decision":"allowed","operation":"tokens reload","count":2}"#,
+        r#"{"event":"credentials","decision":"failed","operation":"tokens reload","reason":"line 1: the token is shorter than 16 characters; use a long random one"}"#,
+    ];
+    assert_eq!(entries(&store).await, expected.map(|line| serde_json::from_str::<Value>(line).unwrap()));
+}
