@@ -27,7 +27,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Dialect;
 use switchboard_engine::escaped::Escaped;
 
-use super::edge::authenticate::Identity;
+use super::authentication::Identity;
 use super::edge::header_names::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
 use super::edge::read::read_while;
 use super::edge::request_log::RequestRecord;
@@ -236,6 +236,7 @@ where
             None => decide(binding, envelope.ingress(), &envelope)?,
         };
         let called = binding.decode(request, &envelope, &body).and_then(|decoded| {
+            request.agent.skill_rules.check(identity, request.proven, &decoded.request)?;
             let mut caller = request.caller(identity, decoded.tenant.as_deref(), dialect)?;
             binding.set_caller(&mut caller);
             Ok(PendingCall::begin(binding, request.head.note, request.agent, caller, decoded.request))
@@ -249,6 +250,7 @@ pub(crate) async fn finish<P: Binding>(
     binding: &mut P,
     shared: &Shared,
     agent: &Mounted,
+    identity: &Identity,
     pending: &mut PendingCall<'_>,
 ) -> Response<ReplyBody> {
     let reply = {
@@ -256,7 +258,10 @@ pub(crate) async fn finish<P: Binding>(
         binding.wait(replying).await
     };
     let answered = match reply {
-        Ok(Ok(Reply::Stream(updates))) => binding.stream(shared, agent, updates).await,
+        Ok(Ok(Reply::Stream(updates))) => {
+            let updates = shared.authentication.guard(updates, identity);
+            binding.stream(shared, agent, updates).await
+        }
         Ok(Ok(reply)) => binding.reply(agent, reply),
         Ok(Err(error)) => Err(Rejection::Error(error)),
         Err(rejection) => Err(rejection),

@@ -19,7 +19,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{ArtifactId, TaskId, TaskView};
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 
-use crate::server::edge::authenticate::Identity;
+use crate::server::authentication::Identity;
 use crate::server::edge::paths::{ArtifactPath, encode};
 use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, not_allowed};
 use crate::server::edge::shared::{Head, Shared};
