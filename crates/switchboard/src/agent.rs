@@ -302,6 +302,11 @@ impl AgentBuilder {
         self
     }
 
+    /// Every skill, those of the extended card included.
+    pub(crate) fn skills(&self) -> impl Iterator<Item = &AgentSkill> {
+        self.card.skills.iter().chain(self.extended.iter().flat_map(|card| &card.skills))
+    }
+
     pub(crate) fn settings(&self) -> &AgentSettings {
         &self.settings
     }
@@ -371,7 +376,9 @@ impl Skill {
         self
     }
 
-    /// What a caller of this skill must present; of several, any one.
+    /// What a caller of this skill must present beside what the server asks of everybody; of several, any one. It is checked for
+    /// messages that name the skill (`skill` or `skillId` in their metadata), before they are accepted. The schemes are those of the
+    /// server, under the names that its cards have for them.
     #[must_use]
     pub fn security(mut self, requirement: SecurityRequirement) -> Self {
         self.0.security_requirements.push(requirement);

@@ -23,6 +23,8 @@ pub mod outbound;
 #[cfg(any(feature = "client", feature = "server"))]
 mod protocol_binding;
 #[cfg(any(feature = "client", feature = "server"))]
+mod public_keys;
+#[cfg(any(feature = "client", feature = "server"))]
 mod random;
 #[cfg(feature = "server")]
 mod serve;
@@ -54,14 +56,16 @@ pub use idempotent_sends::IDEMPOTENT_SENDS;
 #[cfg(any(feature = "client", feature = "server"))]
 pub use protocol_binding::ProtocolBinding;
 #[cfg(feature = "server")]
+pub use public_keys::KeyError;
+#[cfg(feature = "server")]
 pub use serve::{Serve, serve};
 #[cfg(feature = "sqlite")]
 pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
     A2aService, AccessLog, Authenticator, Banner, Bound, CardForm, Compat, Cors, CorvidOptions, Identity,
-    IdentityFromExtensions, RESERVED, SelectoolsOptions, ServeError, ServeErrorKind, Server, ServerBuilder,
-    ServerHandle, ServerLimits, Tls, TlsError, Tokens, TokensError,
+    IdentityFromExtensions, Issuer, OrgSecretsError, RESERVED, SelectoolsOptions, ServeError, ServeErrorKind, Server,
+    ServerBuilder, ServerHandle, ServerLimits, SharedSecret, Tls, TlsError, Tokens, TokensError,
 };
 #[cfg(feature = "server")]
 pub use signals::{Hangups, StopSignals, hangups, stop_signal};

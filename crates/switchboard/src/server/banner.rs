@@ -5,8 +5,8 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use super::edge::admit::reachable;
+use crate::server::authentication::{Authentication, Tokens};
 use crate::server::edge::admit::is_loopback_host;
-use crate::server::edge::authenticate::Authentication;
 use crate::server::edge::shared::Shared;
 
 const CARD: &str = "/.well-known/agent-card.json";
@@ -29,6 +29,8 @@ pub struct Banner {
     pub(crate) tokens: usize,
     /// Whether the application decides who calls.
     pub(crate) asks_application: bool,
+    /// Whether callers prove themselves by something else than tokens of this server.
+    pub(crate) asks_others: bool,
     /// The file of the certificate.
     pub(crate) certificate: Option<String>,
     /// The texts of the lines to paste: for a plain call, and for a stream if the default agent streams.
@@ -54,8 +56,9 @@ impl Banner {
             public_url: shared.origins.own().to_owned(),
             agents: agents.collect(),
             data: shared.data.clone(),
-            tokens: shared.authentication.tokens(),
+            tokens: shared.authentication.tokens().map_or(0, Tokens::len),
             asks_application: matches!(shared.authentication, Authentication::Custom(_)),
+            asks_others: shared.authentication.takes_foreign_credentials(),
             certificate: shared.tls.as_ref().and_then(|tls| Some(tls.certificate_file()?.display().to_string())),
             stream: streams.then(|| send.clone()),
             send,
@@ -96,6 +99,11 @@ impl Banner {
             let from =
                 if places.is_empty() { ", from this machine".to_owned() } else { format!(" who can reach {reach}") };
             return format!("whom the application lets in{from}");
+        }
+        if self.asks_others {
+            let from =
+                if places.is_empty() { ", from this machine".to_owned() } else { format!(" who can reach {reach}") };
+            return format!("callers with a credential that the configuration names{from}");
         }
         match (self.tokens, places.is_empty()) {
             (0, true) => "everybody on this machine, and nobody else; they share all tasks".to_owned(),

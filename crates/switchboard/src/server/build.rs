@@ -6,19 +6,19 @@ use std::sync::Arc;
 use http::Uri;
 use switchboard_core::call::Endpoint;
 use switchboard_core::dialect::Dialect;
-use switchboard_core::model::{AgentCard, SecurityRequirement, SecurityScheme, Tenant, Timestamp};
+use switchboard_core::model::{AgentCard, Tenant, Timestamp};
 use switchboard_engine::ports::Clock;
 use switchboard_engine::system::SystemClock;
 use switchboard_engine::{Engine, EngineBuilder};
 
+use super::authentication::tokens::is_short;
+use super::authentication::{Authentication, Schemes, SkillRules, Verifiers};
 use super::builder::{ServedItem, ServerBuilder};
 use super::cards::{AgentSettings, CardForm};
 use super::edge::admit::{Cors, is_loopback_host};
-use super::edge::authenticate::Authentication;
 use super::edge::paths::check_name;
 use super::edge::request_log::AccessLog;
 use super::edge::shared::choice;
-use super::edge::tokens::is_short;
 use super::host::{Host, MountedEndpoint};
 use super::limits::ServerLimits;
 use super::serve_error::ServeError;
@@ -35,6 +35,8 @@ pub(crate) struct Parts {
     /// Everything that is served, the default agent first.
     pub(crate) agents: Vec<ServedAgent>,
     pub(crate) authentication: Authentication,
+    /// What fetches the keys of issuers.
+    pub(crate) outbound: Client,
     pub(crate) cors: Cors,
     pub(crate) limits: ServerLimits,
     pub(crate) public_url: Option<Uri>,
@@ -56,6 +58,7 @@ pub(crate) struct ServedAgent {
     pub(crate) name: String,
     pub(crate) settings: Arc<AgentSettings>,
     pub(crate) endpoint: Arc<dyn Endpoint>,
+    pub(crate) skill_rules: Arc<SkillRules>,
 }
 
 impl ServerBuilder {
@@ -68,18 +71,22 @@ impl ServerBuilder {
         let public_url = self.check()?;
         let is_public = public_url.as_ref().and_then(Uri::host).is_some_and(|host| !is_loopback_host(host));
         let (authentication, has_short_key) = self.authentication(is_public)?;
-        let schemes = security_schemes(&authentication, std::mem::take(&mut self.security_schemes));
+        let schemes = authentication.schemes(std::mem::take(&mut self.security_schemes));
         let served = std::mem::take(&mut self.served);
         let mut registered = Vec::new();
         let mut mounts = Vec::new();
         for served in served {
             match served {
                 ServedItem::Agent(agent) => {
-                    mounts.push((agent.slug_name().to_owned(), Arc::new(agent.settings().clone()), None));
-                    registered.push(agent.register(|card| declare_security(card, &schemes)));
+                    let rules = SkillRules::new(&schemes, agent.skills())
+                        .map_err(|why| ServeError::new(format!("agent {:?}, {why}", agent.slug_name())))?;
+                    let settings = Arc::new(agent.settings().clone());
+                    mounts.push((agent.slug_name().to_owned(), settings, Arc::new(rules), None));
+                    registered.push(agent.register(|card| schemes.declare(card)));
                 }
                 ServedItem::Endpoint(name, endpoint) => {
-                    mounts.push((name, Arc::new(AgentSettings::of_mounted()), Some(endpoint)));
+                    let settings = Arc::new(AgentSettings::of_mounted());
+                    mounts.push((name, settings, Arc::default(), Some(endpoint)));
                 }
             }
         }
@@ -87,7 +94,8 @@ impl ServerBuilder {
             false => self.store.place(),
             true => "none here; what is mounted keeps its own".to_owned(),
         };
-        let webhook = self.webhook(&clock)?;
+        let outbound = self.outbound()?;
+        let webhook = self.webhook(outbound.clone(), &clock)?;
         let engine = match registered.is_empty() {
             true => None,
             false => {
@@ -99,16 +107,17 @@ impl ServerBuilder {
             }
         };
         let host = Host::new(engine);
-        let agents = mounts.into_iter().filter_map(|(name, settings, endpoint)| {
+        let agents = mounts.into_iter().filter_map(|(name, settings, skill_rules, endpoint)| {
             let endpoint = match endpoint {
                 Some(endpoint) => {
                     let mut card = AgentCard::clone(&endpoint.card());
-                    declare_security(&mut card, &schemes);
+                    schemes.declare(&mut card);
+                    schemes.strip_skills(&mut card);
                     Arc::new(MountedEndpoint::new(endpoint, card, host.supervisor().clone()))
                 }
                 None => host.engine()?.endpoint(&name)?,
             };
-            Some(ServedAgent { name, settings, endpoint })
+            Some(ServedAgent { name, settings, endpoint, skill_rules })
         });
         let agents = agents.collect();
         let parts = Parts {
@@ -116,6 +125,7 @@ impl ServerBuilder {
             data,
             agents,
             authentication,
+            outbound,
             cors: self.cors,
             limits: self.limits,
             public_url,
@@ -150,7 +160,7 @@ impl ServerBuilder {
         }
         let public_url = self.public_url.as_deref().map(parse_public_url).transpose()?;
         let is_public = public_url.as_ref().and_then(Uri::host).is_some_and(|host| !is_loopback_host(host));
-        let is_open = self.tokens.is_none() && self.api_key.is_none() && self.authenticator.is_none();
+        let is_open = !self.has_credentials() && self.authenticator.is_none();
         if is_public && is_open && !self.allow_unauthenticated {
             let url = self.public_url.as_deref().unwrap_or_default();
             return Err(ServeError::new(format!(
@@ -171,10 +181,14 @@ impl ServerBuilder {
         Ok(public_url)
     }
 
-    /// What posts to webhooks.
-    fn webhook(&mut self, clock: &Arc<dyn Clock>) -> Result<WebhookSender, ServeError> {
+    /// What calls other servers.
+    fn outbound(&self) -> Result<Client, ServeError> {
         let policy = AddressPolicy::parse(&self.outbound_allow).map_err(ServeError::new)?;
-        let client = Client::builder().policy(policy).build().map_err(|error| ServeError::new(error.to_string()))?;
+        Client::builder().policy(policy).build().map_err(|error| ServeError::new(error.to_string()))
+    }
+
+    /// What posts to webhooks.
+    fn webhook(&mut self, client: Client, clock: &Arc<dyn Clock>) -> Result<WebhookSender, ServeError> {
         let webhook = WebhookSender::new(client);
         match self.signing_secrets.take() {
             Some(secrets) if secrets.is_empty() => Err(ServeError::new("the list of signing secrets is empty")),
@@ -183,11 +197,15 @@ impl ServerBuilder {
         }
     }
 
-    /// How callers are authenticated, and whether the API key is short enough to be guessed.
+    /// Whether something is configured that callers can prove themselves by.
+    fn has_credentials(&self) -> bool {
+        self.tokens.is_some() || self.api_key.is_some() || self.shared_secret.is_some() || !self.issuers.is_empty()
+    }
+
+    /// How callers are authenticated, and whether a key or a secret is short enough to be guessed.
     fn authentication(&mut self, is_public: bool) -> Result<(Authentication, bool), ServeError> {
-        let (tokens, api_key) = (self.tokens.take(), self.api_key.take());
         if let Some(authenticator) = self.authenticator.take() {
-            if tokens.is_some() || api_key.is_some() {
+            if self.has_credentials() {
                 return Err(ServeError::new(
                     "both an authenticator and tokens or an API key were given, and only one of them can decide who calls; \
                      have the authenticator check the tokens, too",
@@ -195,17 +213,20 @@ impl ServerBuilder {
             }
             return Ok((Authentication::Custom(authenticator), false));
         }
-        let api_key = api_key.map(ApiKey::read).transpose()?;
-        let has_short_key = api_key.as_deref().is_some_and(is_short);
-        if has_short_key {
-            if is_public {
-                return Err(short_key("the public URL is not a loopback address"));
+        let mut has_short_key = false;
+        let mut short = |what: &'static str, is_short: bool| {
+            has_short_key |= is_short;
+            if is_short && is_public {
+                return Err(short_key(what, "the public URL is not a loopback address"));
             }
-            tracing::warn!(
-                "the API key is shorter than 16 characters and can be guessed; use it on this machine alone"
-            );
-        }
-        let tokens = match (tokens, &api_key) {
+            if is_short {
+                tracing::warn!("{what} is shorter than 16 characters and can be guessed; use it on this machine alone");
+            }
+            Ok(())
+        };
+        let api_key = self.api_key.take().map(ApiKey::read).transpose()?;
+        short("the API key", api_key.as_deref().is_some_and(is_short))?;
+        let tokens = match (self.tokens.take(), &api_key) {
             (Some(tokens), _) if tokens.is_empty() => return Err(ServeError::new("the list of tokens is empty")),
             (tokens, Some(key)) => {
                 let all = tokens.unwrap_or_default().with_api_key(key);
@@ -213,41 +234,45 @@ impl ServerBuilder {
             }
             (tokens, None) => tokens,
         };
-        let authentication = match tokens {
-            Some(tokens) => Authentication::Tokens(tokens),
-            None => Authentication::open(std::mem::take(&mut self.tenants).into_iter().map(Tenant::from).collect()),
-        };
-        Ok((authentication, has_short_key))
-    }
-}
-
-/// The security schemes on the cards. Only the application knows what its authenticator accepts, so it declares its
-/// own.
-fn security_schemes(
-    authentication: &Authentication,
-    declared: Vec<(String, SecurityScheme)>,
-) -> Vec<(String, SecurityScheme)> {
-    match authentication {
-        Authentication::Open(_) => Vec::new(),
-        Authentication::Custom(_) => declared,
-        Authentication::Tokens(_) => {
-            let bearer = SecurityScheme::Http {
-                description: Some("A token given out by the operator of this server".to_owned()),
-                scheme: "Bearer".to_owned(),
-                bearer_format: None,
-            };
-            vec![("bearer".to_owned(), bearer)]
+        let takes_tokens = tokens.is_some();
+        let mut verifiers = Verifiers::default();
+        if let Some(tokens) = tokens {
+            verifiers.add_tokens(tokens);
         }
-    }
-}
-
-/// The card states what is really enforced.
-fn declare_security(card: &mut AgentCard, schemes: &[(String, SecurityScheme)]) {
-    if !schemes.is_empty() {
-        card.security_schemes = schemes.to_vec();
-        let requirement =
-            |(name, _): &(String, SecurityScheme)| SecurityRequirement { schemes: vec![(name.clone(), Vec::new())] };
-        card.security_requirements = schemes.iter().map(requirement).collect();
+        if let Some(secret) = self.shared_secret.take() {
+            if secret.is_empty() {
+                return Err(ServeError::new("the shared secret is empty; use a long random text"));
+            }
+            short("the shared secret", secret.is_short())?;
+            verifiers.add_shared_secret(secret);
+        }
+        for issuer in std::mem::take(&mut self.issuers) {
+            verifiers.add_issuer(issuer).map_err(ServeError::new)?;
+        }
+        let places = std::mem::take(&mut self.api_key_places).resolve().map_err(ServeError::new)?;
+        if (self.basic || places.is_some()) && !takes_tokens {
+            return Err(ServeError::new(
+                "HTTP Basic and API keys take the tokens of this server, and it has none; give out tokens \
+                 (ServerBuilder::tokens)",
+            ));
+        }
+        if self.basic {
+            verifiers.add_basic();
+        }
+        if let Some(places) = places {
+            verifiers.add_api_keys(places);
+        }
+        let requirements = std::mem::take(&mut self.requirements);
+        if verifiers.is_empty() {
+            if let Some(requirement) = requirements.into_iter().next() {
+                let why = Schemes::default().resolve(requirement).err().unwrap_or_default();
+                return Err(ServeError::new(why));
+            }
+            let tenants = std::mem::take(&mut self.tenants).into_iter().map(Tenant::from).collect();
+            return Ok((Authentication::open(tenants), has_short_key));
+        }
+        verifiers.require(requirements).map_err(ServeError::new)?;
+        Ok((Authentication::Configured(Box::new(verifiers)), has_short_key))
     }
 }
 
@@ -291,7 +316,7 @@ impl ApiKey {
     }
 }
 
-/// The refusal of an API key that can be guessed, on a server that other machines can reach.
-pub(crate) fn short_key(why: &str) -> ServeError {
-    ServeError::new(format!("the API key is shorter than 16 characters and {why}; use a longer one"))
+/// The refusal of a key or a secret that can be guessed, on a server that other machines can reach.
+pub(crate) fn short_key(what: &str, why: &str) -> ServeError {
+    ServeError::new(format!("{what} is shorter than 16 characters and {why}; use a longer one"))
 }

@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use switchboard_core::call::Endpoint;
 use switchboard_core::dialect::Dialect;
-use switchboard_core::model::SecurityScheme;
+use switchboard_core::model::{SecurityRequirement, SecurityScheme};
 use switchboard_engine::AuditLevel;
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::TASKS_MAX_DEFAULT as MEMORY_TASKS_MAX_DEFAULT;
 use switchboard_engine::ports::Store;
 
+use super::authentication::tokens::Tokens;
+use super::authentication::{ApiKeyNames, Authenticator, Issuer, SharedSecret};
 use super::build::ApiKey;
 use super::cards::CardForm;
 use super::edge::admit::Cors;
-use super::edge::authenticate::Authenticator;
 use super::edge::request_log::AccessLog;
-use super::edge::tokens::Tokens;
 use super::host::StoreChoice;
 use super::limits::ServerLimits;
 use super::transport::tls::Tls;
@@ -51,6 +51,11 @@ pub struct ServerBuilder {
     pub(super) authenticator: Option<Arc<dyn Authenticator>>,
     pub(super) security_schemes: Vec<(String, SecurityScheme)>,
     pub(super) api_key: Option<ApiKey>,
+    pub(super) api_key_places: ApiKeyNames,
+    pub(super) basic: bool,
+    pub(super) shared_secret: Option<SharedSecret>,
+    pub(super) issuers: Vec<Issuer>,
+    pub(super) requirements: Vec<SecurityRequirement>,
     pub(super) allow_unauthenticated: bool,
     pub(super) tenants: Vec<String>,
     pub(super) outbound_allow: Vec<String>,
@@ -79,6 +84,11 @@ impl ServerBuilder {
             authenticator: None,
             security_schemes: Vec::new(),
             api_key: None,
+            api_key_places: ApiKeyNames::default(),
+            basic: false,
+            shared_secret: None,
+            issuers: Vec::new(),
+            requirements: Vec::new(),
             allow_unauthenticated: false,
             tenants: Vec::new(),
             outbound_allow: Vec::new(),
@@ -287,6 +297,89 @@ impl ServerBuilder {
     #[must_use]
     pub fn api_key_env(mut self, name: impl Into<String>) -> Self {
         self.api_key = Some(ApiKey::Named(name.into()));
+        self
+    }
+
+    /// Takes [tokens](Self::tokens) in this header, too: a scheme of the kind `apiKey` on the cards, beside bearer tokens.
+    ///
+    /// ```
+    /// use switchboard::{AgentBuilder, Server, Tokens, Turn};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use tower::ServiceExt;
+    /// let echo = AgentBuilder::from_fn("Echo", |turn: Turn| async move { Ok(turn.answer(turn.text()).await?) });
+    /// let tokens = Tokens::parse("s3cret-token-of-alice alice").unwrap();
+    /// let server = Server::builder().agent(echo).tokens(tokens).api_key_header("X-API-Key");
+    /// let service = server.public_url("http://127.0.0.1:3000").build()?.into_service()?;
+    /// let request = http::Request::get("/tasks").header("A2A-Version", "1.0").header("X-API-Key", "s3cret-token-of-alice");
+    /// assert_eq!(service.oneshot(request.body(String::new()).unwrap()).await.unwrap().status(), 200);
+    /// # Ok::<(), switchboard::ServeError>(())
+    /// # }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn api_key_header(mut self, name: impl Into<String>) -> Self {
+        self.api_key_places.header = Some(name.into());
+        self
+    }
+
+    /// As [`api_key_header`](Self::api_key_header), in a query parameter. URLs are logged and kept in many places, so use it only
+    /// for clients that can do nothing else.
+    #[must_use]
+    pub fn api_key_query(mut self, name: impl Into<String>) -> Self {
+        self.api_key_places.query = Some(name.into());
+        self
+    }
+
+    /// As [`api_key_header`](Self::api_key_header), in a cookie.
+    #[must_use]
+    pub fn api_key_cookie(mut self, name: impl Into<String>) -> Self {
+        self.api_key_places.cookie = Some(name.into());
+        self
+    }
+
+    /// Takes [tokens](Self::tokens) by HTTP Basic, too: the name is the principal of the token, and the password is the token.
+    #[must_use]
+    pub fn basic(mut self, on: bool) -> Self {
+        self.basic = on;
+        self
+    }
+
+    /// Lets callers in whose tokens are signed with a secret that both sides know, as apps of agent-native do
+    /// (`A2A_SECRET`). Their principal is `a2a-secret#SUB`, and their tenant the organization that the token names.
+    #[must_use]
+    pub fn shared_secret(mut self, secret: SharedSecret) -> Self {
+        self.shared_secret = Some(secret);
+        self
+    }
+
+    /// Lets callers in who have a token of this identity provider. Its keys are fetched under the same rules as webhooks go out:
+    /// a provider at a private address must be in [`outbound_allow`](Self::outbound_allow).
+    #[must_use]
+    pub fn issuer(mut self, issuer: Issuer) -> Self {
+        self.issuers.push(issuer);
+        self
+    }
+
+    /// What every caller must present, by the names that the cards have for the schemes: all of one requirement, which names the
+    /// caller by its first scheme. Call it again for other requirements, any one of which is then enough. Without it, one
+    /// scheme of those that are configured is enough.
+    ///
+    /// ```
+    /// use switchboard::model::SecurityRequirement;
+    /// use switchboard::{AgentBuilder, Server, Tokens, Turn};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let echo = AgentBuilder::from_fn("Echo", |turn: Turn| async move { Ok(turn.answer(turn.text()).await?) });
+    /// let tokens = Tokens::parse("s3cret-token-of-alice alice").unwrap();
+    /// let both = SecurityRequirement { schemes: vec![("bearer".to_owned(), vec![]), ("apiKey".to_owned(), vec![])] };
+    /// let server = Server::builder().agent(echo).tokens(tokens).api_key_header("X-API-Key").require(both).build()?;
+    /// # drop(server);
+    /// # Ok::<(), switchboard::ServeError>(())
+    /// # }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn require(mut self, requirement: SecurityRequirement) -> Self {
+        self.requirements.push(requirement);
         self
     }
 

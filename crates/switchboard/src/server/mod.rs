@@ -4,6 +4,7 @@
 //! authenticated, read, and answered. `bindings` decode calls and encode replies, one per protocol binding. `cards`, `downloads`
 //! and `operator` are what is served beside calls.
 
+mod authentication;
 mod banner;
 mod bindings;
 mod build;
@@ -19,17 +20,17 @@ mod serve_error;
 mod serving;
 mod transport;
 
+pub use authentication::tokens::{Tokens, TokensError};
+pub use authentication::{Authenticator, Identity, IdentityFromExtensions, Issuer, OrgSecretsError, SharedSecret};
 pub use banner::Banner;
 pub use bindings::compat::{Compat, CorvidOptions, SelectoolsOptions};
 pub use builder::ServerBuilder;
 pub(crate) use cards::AgentSettings;
 pub use cards::CardForm;
 pub use edge::admit::Cors;
-pub use edge::authenticate::{Authenticator, Identity, IdentityFromExtensions};
 pub use edge::paths::RESERVED;
 pub use edge::request_log::AccessLog;
 pub use edge::service::A2aService;
-pub use edge::tokens::{Tokens, TokensError};
 pub use limits::ServerLimits;
 #[cfg(feature = "sqlite")]
 pub use operator::offline::OfflineOutbox;

@@ -57,7 +57,7 @@ impl Server {
             )));
         }
         if self.parts.has_short_key && !addr.ip().is_loopback() {
-            return Err(short_key(&format!("{addr} is not a loopback address")));
+            return Err(short_key("the API key or shared secret", &format!("{addr} is not a loopback address")));
         }
         let cannot = |error: std::io::Error| {
             ServeError::caused(ServeErrorKind::Address, format!("cannot listen on {addr}: {error}"), error)

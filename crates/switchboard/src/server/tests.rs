@@ -1,6 +1,5 @@
 //! Tables of the edge's pure parts: paths, names and origins, pages, tokens, which tasks are shown. What they do together is tested from outside.
 
-mod auth;
 mod banner;
 mod cors;
 mod filenames;

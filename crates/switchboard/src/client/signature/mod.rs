@@ -4,7 +4,6 @@
 //! fetched from hosts that the user named.
 
 mod canonical;
-mod keys;
 mod schema;
 
 use std::collections::HashMap;
@@ -27,9 +26,9 @@ use super::discovery::DiscoveredCard;
 use super::http::Named;
 use crate::call_error::{CallError, CallErrorKind};
 use crate::outbound::{RequestLimits, check_url};
+pub use crate::public_keys::KeyError;
+use crate::public_keys::{self, Algorithm, Key};
 use canonical::Node;
-pub use keys::KeyError;
-use keys::{Algorithm, Key};
 
 /// How many signatures of one card are looked at.
 const SIGNATURES_MAX: usize = 16;
@@ -81,7 +80,7 @@ impl CardKeys {
     /// # Errors
     /// When it has no public key that is for signatures.
     pub fn and_jwk_set(mut self, json: impl AsRef<[u8]>) -> Result<Self, KeyError> {
-        self.pinned.extend(keys::read_jwk_set(json.as_ref())?);
+        self.pinned.extend(public_keys::read_jwk_set(json.as_ref())?);
         Ok(self)
     }
 
@@ -90,7 +89,7 @@ impl CardKeys {
     /// # Errors
     /// When the text has none.
     pub fn and_pem(mut self, pem: impl AsRef<[u8]>) -> Result<Self, KeyError> {
-        self.pinned.extend(keys::read_pem(None, pem.as_ref())?);
+        self.pinned.extend(public_keys::read_pem(None, pem.as_ref())?);
         Ok(self)
     }
 
@@ -99,7 +98,7 @@ impl CardKeys {
     /// # Errors
     /// When the text has none.
     pub fn and_pem_for(mut self, key_id: &str, pem: impl AsRef<[u8]>) -> Result<Self, KeyError> {
-        self.pinned.extend(keys::read_pem(Some(key_id), pem.as_ref())?);
+        self.pinned.extend(public_keys::read_pem(Some(key_id), pem.as_ref())?);
         Ok(self)
     }
 
@@ -387,7 +386,7 @@ impl Shared {
             return Err(unfetched(&format_args!("HTTP {}", answer.status().as_u16())));
         }
         let json = answer.into_body().bytes().await.map_err(|error| unfetched(&error))?;
-        let keys = Arc::new(keys::read_jwk_set(&json).map_err(|error| unfetched(&error))?);
+        let keys = Arc::new(public_keys::read_jwk_set(&json).map_err(|error| unfetched(&error))?);
         self.key_sets.put(url, keys.clone(), Instant::now());
         Ok(keys)
     }

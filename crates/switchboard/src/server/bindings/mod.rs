@@ -30,7 +30,7 @@ use switchboard_core::model::Dialect;
 use switchboard_engine::budget::Charge;
 use switchboard_engine::escaped::Escaped;
 
-use super::edge::authenticate::Identity;
+use super::authentication::Identity;
 use super::edge::budgets::{BodyHold, Holder};
 use super::edge::header_names::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
 use super::edge::read::read_while;
@@ -264,7 +264,9 @@ where
                 }
             },
         };
-        let called = request.caller(identity, decoded.tenant.as_deref(), dialect).and_then(|mut caller| {
+        let allowed = request.agent.skill_rules.check(identity, request.proven, &decoded.request);
+        let caller = allowed.and_then(|()| request.caller(identity, decoded.tenant.as_deref(), dialect));
+        let called = caller.and_then(|mut caller| {
             binding.set_caller(&mut caller);
             let stream = match &decoded.request {
                 Request::SendStreamingMessage(_) | Request::SubscribeToTask { .. } => {
@@ -286,6 +288,7 @@ pub(crate) async fn finish<P: Binding>(
     shared: &Shared,
     agent: &Mounted,
     note: &RequestRecord,
+    identity: &Identity,
     pending: &mut PendingCall<'_>,
 ) -> Response<ReplyBody> {
     let reply = {
@@ -293,7 +296,10 @@ pub(crate) async fn finish<P: Binding>(
         binding.wait(replying).await
     };
     let answered = match reply {
-        Ok(Ok(Reply::Stream(updates))) => binding.stream(shared, agent, updates).await,
+        Ok(Ok(Reply::Stream(updates))) => {
+            let updates = shared.authentication.guard(updates, identity);
+            binding.stream(shared, agent, updates).await
+        }
         Ok(Ok(reply)) => binding.reply(agent, reply),
         Ok(Err(error)) => Err(Rejection::Error(error)),
         Err(rejection) => Err(rejection),

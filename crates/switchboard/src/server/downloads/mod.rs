@@ -20,7 +20,7 @@ use switchboard_core::model::{ArtifactId, TaskId, TaskView};
 use switchboard_engine::budget::Charge;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 
-use crate::server::edge::authenticate::Identity;
+use crate::server::authentication::Identity;
 use crate::server::edge::budgets::Holder;
 use crate::server::edge::paths::{ArtifactPath, encode};
 use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, not_allowed};

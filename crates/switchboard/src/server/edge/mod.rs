@@ -5,7 +5,6 @@
 //! under another name of this machine), and `request_log` (what is counted and logged about a request).
 
 pub(crate) mod admit;
-pub(crate) mod authenticate;
 pub(crate) mod budgets;
 pub(crate) mod header_names;
 pub(crate) mod paths;
@@ -16,4 +15,3 @@ pub(crate) mod respond;
 pub(crate) mod route;
 pub(crate) mod service;
 pub(crate) mod shared;
-pub(crate) mod tokens;

@@ -30,7 +30,7 @@ use switchboard_engine::system::SystemClock;
 use tokio::time::Instant;
 use tracing::Level;
 
-use crate::server::edge::authenticate::Identity;
+use crate::server::authentication::Identity;
 use crate::server::edge::budgets::Holder;
 use crate::server::edge::header_names::X_REQUEST_ID;
 use crate::server::edge::respond::ReplyBody;

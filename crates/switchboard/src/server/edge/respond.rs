@@ -10,11 +10,11 @@ use http_body::{Body, Frame, SizeHint};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::error::ProtocolError;
 
+use crate::server::authentication::BEARER_CHALLENGE;
 #[cfg(feature = "grpc")]
 use crate::server::bindings::grpc::stream::GrpcBody;
 use crate::server::bindings::sse::{SseBody, escape_line_ends};
 use crate::server::downloads::DownloadBody;
-use crate::server::edge::authenticate::BEARER_CHALLENGE;
 use crate::server::edge::header_names::X_ACCEL_BUFFERING;
 use crate::server::edge::request_log::{FollowedBody, Refused};
 use crate::server::transport::unread::UnreadBody;

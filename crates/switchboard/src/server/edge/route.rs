@@ -24,7 +24,6 @@ use crate::server::bindings::http_json::HttpJson;
 use crate::server::bindings::jsonrpc::JsonRpc;
 use crate::server::downloads::Downloads;
 use crate::server::edge::admit::preflight;
-use crate::server::edge::authenticate::{Authentication, unauthenticated};
 use crate::server::edge::header_names::A2A_VERSION;
 use crate::server::edge::paths::{AgentPath, ArtifactPath, NamedPath, OutboxPath, name_grpc_path, name_path};
 use crate::server::edge::request_log::BindingKind;
@@ -210,8 +209,8 @@ fn rpc_target(shared: &Shared, agent: &Arc<Mounted>, head: &Head<'_>, mount: Mou
     if !posts {
         return Target::Answered(compat.refuse_verb(&CompatPath::Endpoint));
     }
-    if matches!(shared.authentication, Authentication::Tokens(_)) && !compat.takes_credential(head.headers) {
-        return Target::Answered(compat.refuse(&unauthenticated(), "null"));
+    if shared.authentication.is_configured() && !compat.takes_credential(head.headers) {
+        return Target::Answered(compat.refuse(&shared.authentication.refusal(), "null"));
     }
     Target::Compat(agent.clone(), Mount::Own(compat.dialect()), CompatBinding::call(compat))
 }

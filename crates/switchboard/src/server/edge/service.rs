@@ -18,10 +18,10 @@ use switchboard_core::dialect::detect::Mount;
 use switchboard_core::error::ProtocolError;
 use tracing::{Instrument, Span};
 
+use crate::server::authentication::{Authenticated, Identified, SchemeSet, check_operator};
 use crate::server::bindings::{self, Binding};
 use crate::server::downloads;
 use crate::server::edge::admit::{CommonHeaders, admit, named_authority};
-use crate::server::edge::authenticate::{self, Authenticated, Identified, check_operator};
 use crate::server::edge::request_log::{InFlight, RequestRecord};
 use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, http_error};
 use crate::server::edge::route::{Target, named, route};
@@ -90,11 +90,12 @@ where
             let response = exchange.refuse(target, &error);
             return exchange.answered(response);
         }
-        match exchange.in_flight.shared.authentication.identify(&exchange.parts.headers) {
+        match exchange.in_flight.shared.authentication.identify(&exchange.parts) {
             Authenticated::Now(identified) => exchange.proceed(target, identified),
-            Authenticated::Asking(authenticator) => Box::pin(async move {
-                let wait_s_max = exchange.in_flight.shared.limits.authenticate_s_max;
-                let identified = authenticate::ask(&*authenticator, &exchange.parts, wait_s_max).await;
+            Authenticated::Asking => Box::pin(async move {
+                let shared = &exchange.in_flight.shared;
+                let wait_s_max = shared.limits.authenticate_s_max;
+                let identified = shared.authentication.ask(&exchange.parts, wait_s_max).await;
                 exchange.proceed(target, identified).await
             }),
         }
@@ -202,14 +203,14 @@ where
         let Self { in_flight, common, parts, body } = self;
         boxed(common.span(), async move {
             let shared = &*in_flight.shared;
-            let request = Incoming { shared, agent: &agent, mount, head: head(&parts, &in_flight.note) };
+            let proven = identified.proven();
+            let request = Incoming { shared, agent: &agent, mount, head: head(&parts, &in_flight.note), proven };
             let identity = shared.authentication.identity(&identified);
             let mut begun = bindings::begin(&mut binding, &request, identity, body).await;
             // The connection reads the next request into the same memory.
             drop(parts);
-            drop(identified);
             let response = match &mut begun {
-                Ok(pending) => bindings::finish(&mut binding, shared, &agent, &in_flight.note, pending).await,
+                Ok(pending) => bindings::finish(&mut binding, shared, &agent, &in_flight.note, identity, pending).await,
                 Err(response) => std::mem::take(&mut **response),
             };
             let response = common.on(shared, response);
@@ -221,7 +222,7 @@ where
     fn refuse(&self, target: Target, error: &ProtocolError) -> Response<ReplyBody> {
         let shared = &*self.in_flight.shared;
         let head = head(&self.parts, &self.in_flight.note);
-        let request = |agent, mount| Incoming { shared, agent, mount, head };
+        let request = |agent, mount| Incoming { shared, agent, mount, head, proven: SchemeSet::NONE };
         match target {
             Target::Answered(response) => response,
             Target::JsonRpc(agent, binding) => bindings::refuse(binding, &request(&*agent, Mount::FREE), error),

@@ -14,17 +14,17 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::redact::redact_card;
 use switchboard_core::model::{AgentInterface, AgentName};
 use switchboard_engine::ports::{Clock, Ids};
-use switchboard_engine::supervisor::{Kind, Supervisor};
+use switchboard_engine::supervisor::Supervisor;
 use switchboard_engine::system::{RandomIds, SystemClock};
 
 use crate::protocol_binding::ProtocolBinding;
+use crate::server::authentication::{Authentication, Identity, SchemeSet, SkillRules};
 use crate::server::bindings::compat::AgentCompat;
 use crate::server::build::{Parts, ServedAgent};
 use crate::server::cards::interfaces::InterfaceChoice;
 use crate::server::cards::{AgentSettings, CardForm, ServedCards, Subject};
 use crate::server::downloads::Downloads;
 use crate::server::edge::admit::{Cors, HostCheck, Origins, RequestIds};
-use crate::server::edge::authenticate::{Authentication, Identity};
 use crate::server::edge::budgets::Budgets;
 use crate::server::edge::header_names::{
     A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS,
@@ -33,7 +33,6 @@ use crate::server::edge::paths::query_pairs;
 use crate::server::edge::rebased::Rebased;
 use crate::server::edge::request_log::{AccessLog, LineBudget, RequestRecord};
 use crate::server::edge::route::MountPath;
-use crate::server::edge::tokens;
 use crate::server::limits::ServerLimits;
 use crate::server::operator::Operations;
 use crate::server::operator::metrics::Metrics;
@@ -107,6 +106,8 @@ pub(crate) struct Mounted {
     pub(crate) interfaces: Vec<AgentInterface>,
     pub(crate) cards: ServedCards,
     pub(crate) extensions: Vec<String>,
+    /// What its skills ask of their callers.
+    pub(crate) skill_rules: Arc<SkillRules>,
     pub(crate) compat: AgentCompat,
     /// The compat dialect that claims its JSON-RPC endpoint.
     pub(crate) claim: Option<Dialect>,
@@ -135,6 +136,8 @@ pub(crate) struct Incoming<'a, 'h> {
     /// Which dialects may use its path.
     pub(crate) mount: Mount,
     pub(crate) head: Head<'h>,
+    /// What the caller has proven itself by.
+    pub(crate) proven: SchemeSet,
 }
 
 impl Incoming<'_, '_> {
@@ -201,12 +204,12 @@ impl Parts {
         let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
         let own_site = self.site(origins.own(), origins.own());
         let other_sites = origins.others().map(|base| self.site(base, origins.own())).collect();
-        if let Authentication::Tokens(tokens) = &self.authentication {
-            let every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
-            self.host.supervisor().spawn(Kind::Sweep, tokens::reload_on_change(tokens.clone(), every));
-            if let Some(operations) = self.host.operations() {
-                tokens.on_reload(move |loaded| operations.record_audit(tokens::audit_of_reload(loaded)));
-            }
+        let mut authentication = self.authentication;
+        authentication.set_addresses(std::iter::once(origins.own()).chain(origins.others()));
+        let tokens_every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
+        authentication.keep_fresh(self.host.supervisor(), &self.outbound, tokens_every);
+        if let Some(operations) = self.host.operations() {
+            authentication.audit_reloads(move |entry| operations.record_audit(entry));
         }
         let budgets = Budgets::new(&self.limits);
         let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
@@ -218,7 +221,7 @@ impl Parts {
             origins,
             own_site,
             other_sites,
-            authentication: self.authentication,
+            authentication,
             cors: self.cors,
             decode_limits: DecodeLimits { parts_max: self.limits.parts_max, ..DecodeLimits::default() },
             limits: self.limits,
@@ -244,7 +247,7 @@ impl Parts {
 
     /// The agent at this place of the list, at an address below that of the server.
     fn mount(&self, place: usize, base: &str, own_base: &str, url: String) -> Mounted {
-        let ServedAgent { name, settings, endpoint } = &self.agents[place];
+        let ServedAgent { name, settings, endpoint, skill_rules } = &self.agents[place];
         let endpoint = match base == own_base {
             true => endpoint.clone(),
             false => Arc::new(Rebased::new(endpoint.clone(), own_base, base)),
@@ -267,7 +270,8 @@ impl Parts {
         let (downloads, compat) = (self.host.downloads(name), settings.compat.clone());
         let name = name.as_str().into();
         let claim = compat.settings.claim.filter(|dialect| dialect.is_compat_rpc());
-        Mounted { name, place, endpoint, downloads, url, interfaces, cards, extensions, compat, claim }
+        let skill_rules = skill_rules.clone();
+        Mounted { name, place, endpoint, downloads, url, interfaces, cards, extensions, skill_rules, compat, claim }
     }
 }
 

@@ -13,6 +13,7 @@ fn demo() -> Banner {
         data: "./switchboard-data/switchboard.db".to_owned(),
         tokens: 0,
         asks_application: false,
+        asks_others: false,
         certificate: None,
         send: "hello".to_owned(),
         stream: Some("stream 40".to_owned()),

@@ -24,12 +24,11 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
+use crate::server::authentication::tokens::Tokens;
 use crate::server::banner::Banner;
-use crate::server::edge::authenticate::Authentication;
 use crate::server::edge::read::RequestBody;
 use crate::server::edge::service::A2aService;
 use crate::server::edge::shared::Shared;
-use crate::server::edge::tokens::Tokens;
 use crate::server::host::Host;
 use crate::server::operator::metrics::Handshake;
 use crate::server::transport::tls::{self, Refused, Tls, TlsSocket};
@@ -87,10 +86,7 @@ impl Bound {
 
     /// The tokens that callers need, if they need any.
     pub(crate) fn tokens(&self) -> Option<Tokens> {
-        match &self.shared.authentication {
-            Authentication::Tokens(tokens) => Some(tokens.clone()),
-            Authentication::Open(_) | Authentication::Custom(_) => None,
-        }
+        self.shared.authentication.tokens().cloned()
     }
 
     /// What to tell the person who started the server: where it is, who may call, and lines to paste.

@@ -7,7 +7,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Vocabulary;
 
 use super::stream::GrpcBody;
-use crate::server::edge::authenticate::BEARER_CHALLENGE;
+use crate::server::authentication::BEARER_CHALLENGE;
 use crate::server::edge::header_names::grpc::{ACCEPT_ENCODING, MESSAGE, STATUS, STATUS_DETAILS};
 use crate::server::edge::respond::ReplyBody;
 

@@ -14,7 +14,8 @@ use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, Decision};
 use switchboard_engine::system::SystemClock;
 use tokio::io::AsyncReadExt;
 
-use crate::server::edge::authenticate::Identity;
+use super::Identity;
+use super::ending::Revocation;
 use crate::server::edge::paths::check_name;
 use crate::server::file_version::FileVersion;
 
@@ -22,7 +23,8 @@ use crate::server::file_version::FileVersion;
 ///
 /// One per line: the token, the principal it proves, and optionally the tenants it may act for, separated by commas
 /// (the first is the default one). `+operator` at the end makes its holder an operator, who may see and change the
-/// webhook deliveries of all callers. `#` begins a comment.
+/// webhook deliveries of all callers. `#` begins a comment. In place of a token may stand `sha256:` and the digest of it in
+/// hexadecimal digits, so that the list itself lets nobody in.
 ///
 /// Clones share one list: what [`Tokens::reload`] changes holds for every server it was given to, from the next request
 /// on.
@@ -80,6 +82,8 @@ pub(crate) fn is_short(key: &str) -> bool {
     key.len() < TOKEN_BYTES_MIN
 }
 
+/// Begins the digest of a token, where it stands in place of the token.
+const HASHED: &str = "sha256:";
 /// Marks the line of an operator.
 const OPERATOR: &str = "+operator";
 const LINE: &str = "expected TOKEN PRINCIPAL [TENANT,TENANT] [+operator]";
@@ -131,17 +135,28 @@ impl Tokens {
         look(&self.0.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn replace(&self, list: TokenList) {
-        *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = list;
+    /// Streams of tokens that are no longer there, or prove something else now, end; those of the others go on.
+    fn replace(&self, mut list: TokenList) {
+        let mut current = self.0.current.write().unwrap_or_else(PoisonError::into_inner);
+        for (digest, identity) in &mut list {
+            if let Some((_, same)) = current.iter().find(|(known, earlier)| known == digest && earlier == identity) {
+                *identity = same.clone();
+            }
+        }
+        let before = std::mem::replace(&mut *current, list);
+        for (_, identity) in before {
+            if !current.iter().any(|(_, kept)| Arc::ptr_eq(kept, &identity)) {
+                identity.revocation.revoke();
+            }
+        }
     }
 
-    /// Compares with every token, always all of them, so that time tells nothing.
-    pub(crate) fn find(&self, token: &str) -> Option<Arc<Identity>> {
-        let digest: [u8; 32] = Sha256::digest(token).into();
+    /// Whose token has this digest. Compares with every token, always all of them, so that time tells nothing.
+    pub(crate) fn find(&self, digest: &[u8; 32]) -> Option<Arc<Identity>> {
         self.read(|list| {
             let mut found = None;
             for (known, identity) in list.iter().chain(&self.1) {
-                let difference = known.iter().zip(&digest).fold(0, |sum, (a, b)| sum | (a ^ b));
+                let difference = known.iter().zip(digest).fold(0, |sum, (a, b)| sum | (a ^ b));
                 if std::hint::black_box(difference) == 0 {
                     found = Some(identity);
                 }
@@ -149,6 +164,19 @@ impl Tokens {
             found.cloned()
         })
     }
+}
+
+/// Reads 64 hexadecimal digits.
+fn digest_of(hex: &str) -> Option<[u8; 32]> {
+    let digits = hex.as_bytes();
+    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let mut digest = [0; 32];
+    for (byte, at) in digest.iter_mut().zip((0..64).step_by(2)) {
+        *byte = u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()?;
+    }
+    Some(digest)
 }
 
 fn parse(text: &str) -> Result<TokenList, TokensError> {
@@ -169,17 +197,21 @@ fn parse(text: &str) -> Result<TokenList, TokensError> {
             [token, principal, tenants] => (*token, *principal, *tenants),
             _ => return Err(error(LINE)),
         };
-        if token.len() < TOKEN_BYTES_MIN {
-            return Err(error("the token is shorter than 16 characters; use a long random one"));
-        }
-        let digest: [u8; 32] = Sha256::digest(token).into();
+        let digest: [u8; 32] = match token.strip_prefix(HASHED) {
+            Some(hex) => digest_of(hex).ok_or_else(|| error("sha256: must be followed by 64 hexadecimal digits"))?,
+            None if token.len() < TOKEN_BYTES_MIN => {
+                return Err(error("the token is shorter than 16 characters; use a long random one"));
+            }
+            None => Sha256::digest(token).into(),
+        };
         if list.iter().any(|(known, _)| *known == digest) {
             return Err(error("the same token appears twice"));
         }
         for tenant in tenants.split(',').filter(|_| !tenants.is_empty()) {
             check_name("tenant", tenant).map_err(|refused| error(&refused))?;
         }
-        let identity = Identity::new(principal).tenants(tenants.split(',')).operator(operator);
+        let mut identity = Identity::new(principal).tenants(tenants.split(',')).operator(operator);
+        identity.revocation = Revocation::possible();
         list.push((digest, Arc::new(identity)));
     }
     Ok(list)
@@ -210,7 +242,7 @@ impl Tokens {
     /// Reads a list of tokens from a file.
     ///
     /// A server looks every minute whether the file has changed, and then uses the new list: a token that is gone is
-    /// refused from the next request on. If the new list is not good, or is empty, the server goes on with the one it has
+    /// refused from the next request on, and streams that were opened with it end. If the new list is not good, or is empty, the server goes on with the one it has
     /// and says so in the log.
     ///
     /// # Errors
@@ -222,7 +254,7 @@ impl Tokens {
         Ok(Self::new(list, Some(TokensFile { path: path.to_owned(), seen: Mutex::new(seen) })))
     }
 
-    /// Reads the file again, now. Streams that are open go on. Without a file it does nothing.
+    /// Reads the file again, now. Streams of tokens that are gone end, and their tasks go on. Without a file it does nothing.
     ///
     /// # Errors
     /// As [`Tokens::from_file`]; then the list stays the one it was.

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PSS_2048_8192_SHA256,
-    RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
+    RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384,
+    RSA_PSS_2048_8192_SHA512, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,32 +18,55 @@ const SET_KEYS_MAX: usize = 100;
 
 /// The algorithms that are accepted. All are asymmetric: with a symmetric one, everyone who can verify could also sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Algorithm {
+pub(crate) enum Algorithm {
     Es256,
     Es384,
+    Es512,
     Rs256,
+    Rs384,
+    Rs512,
     Ps256,
+    Ps384,
+    Ps512,
     EdDsa,
 }
 
 impl Algorithm {
     /// By its name in a header (RFC 7518, RFC 8037, RFC 9864).
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn named(name: &str) -> Option<Self> {
         match name {
             "ES256" => Some(Self::Es256),
             "ES384" => Some(Self::Es384),
+            "ES512" => Some(Self::Es512),
             "RS256" => Some(Self::Rs256),
+            "RS384" => Some(Self::Rs384),
+            "RS512" => Some(Self::Rs512),
             "PS256" => Some(Self::Ps256),
+            "PS384" => Some(Self::Ps384),
+            "PS512" => Some(Self::Ps512),
             "EdDSA" | "Ed25519" => Some(Self::EdDsa),
             _ => None,
+        }
+    }
+
+    /// How RSA is used; none for the others.
+    fn rsa(self) -> Option<&'static RsaParameters> {
+        match self {
+            Self::Rs256 => Some(&RSA_PKCS1_2048_8192_SHA256),
+            Self::Rs384 => Some(&RSA_PKCS1_2048_8192_SHA384),
+            Self::Rs512 => Some(&RSA_PKCS1_2048_8192_SHA512),
+            Self::Ps256 => Some(&RSA_PSS_2048_8192_SHA256),
+            Self::Ps384 => Some(&RSA_PSS_2048_8192_SHA384),
+            Self::Ps512 => Some(&RSA_PSS_2048_8192_SHA512),
+            Self::Es256 | Self::Es384 | Self::Es512 | Self::EdDsa => None,
         }
     }
 }
 
 /// One public key.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Key {
-    pub(super) id: Option<String>,
+pub(crate) struct Key {
+    pub(crate) id: Option<String>,
     /// What the key is for, where it says so; none is whatever its kind fits.
     algorithm: Option<Algorithm>,
     material: Material,
@@ -54,6 +78,7 @@ enum Material {
     Spki(Vec<u8>),
     P256(Vec<u8>),
     P384(Vec<u8>),
+    P521(Vec<u8>),
     Ed25519(Vec<u8>),
     Rsa {
         n: Vec<u8>,
@@ -63,26 +88,23 @@ enum Material {
 
 impl Key {
     /// Whether this is the signature of this text by this key.
-    pub(super) fn verifies(&self, algorithm: Algorithm, text: &[u8], signature: &[u8]) -> bool {
+    pub(crate) fn verifies(&self, algorithm: Algorithm, text: &[u8], signature: &[u8]) -> bool {
         if self.algorithm.is_some_and(|own| own != algorithm) {
             return false;
         }
         let with = |algorithm: &'static dyn VerificationAlgorithm, key: &[u8]| {
             UnparsedPublicKey::new(algorithm, key).verify(text, signature).is_ok()
         };
-        let rsa: &'static RsaParameters = match algorithm {
-            Algorithm::Ps256 => &RSA_PSS_2048_8192_SHA256,
-            _ => &RSA_PKCS1_2048_8192_SHA256,
-        };
         match (&self.material, algorithm) {
             (Material::P256(key) | Material::Spki(key), Algorithm::Es256) => with(&ECDSA_P256_SHA256_FIXED, key),
             (Material::P384(key) | Material::Spki(key), Algorithm::Es384) => with(&ECDSA_P384_SHA384_FIXED, key),
+            (Material::P521(key) | Material::Spki(key), Algorithm::Es512) => with(&ECDSA_P521_SHA512_FIXED, key),
             (Material::Ed25519(key) | Material::Spki(key), Algorithm::EdDsa) => with(&ED25519, key),
-            (Material::Spki(key), Algorithm::Rs256 | Algorithm::Ps256) => with(rsa, key),
-            (Material::Rsa { n, e }, Algorithm::Rs256 | Algorithm::Ps256) => {
-                RsaPublicKeyComponents { n, e }.verify(rsa, text, signature).is_ok()
+            (Material::Spki(key), rsa) => rsa.rsa().is_some_and(|rsa| with(rsa, key)),
+            (Material::Rsa { n, e }, rsa) => {
+                rsa.rsa().is_some_and(|rsa| RsaPublicKeyComponents { n, e }.verify(rsa, text, signature).is_ok())
             }
-            (Material::P256(_) | Material::P384(_) | Material::Ed25519(_) | Material::Rsa { .. }, _) => false,
+            (Material::P256(_) | Material::P384(_) | Material::P521(_) | Material::Ed25519(_), _) => false,
         }
     }
 }
@@ -90,6 +112,13 @@ impl Key {
 /// Why keys cannot be used, in one sentence for the person who gave them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyError(String);
+
+impl KeyError {
+    #[cfg(feature = "server")]
+    pub(crate) fn new(text: String) -> Self {
+        Self(text)
+    }
+}
 
 impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -120,7 +149,7 @@ struct Jwk {
 }
 
 /// The keys of a set, or a single key, that verify signatures. Keys of other kinds, and for other uses, are left out.
-pub(super) fn read_jwk_set(json: &[u8]) -> Result<Vec<Key>, KeyError> {
+pub(crate) fn read_jwk_set(json: &[u8]) -> Result<Vec<Key>, KeyError> {
     let unread = |error: serde_json::Error| KeyError(format!("the keys are no JSON Web Key set: {error}"));
     let keys = match serde_json::from_slice::<serde_json::Value>(json).map_err(unread)? {
         key if key.get("kty").is_some() => vec![key],
@@ -128,7 +157,7 @@ pub(super) fn read_jwk_set(json: &[u8]) -> Result<Vec<Key>, KeyError> {
     };
     let keys: Vec<Key> = keys.into_iter().take(SET_KEYS_MAX).filter_map(read_jwk).collect();
     if keys.is_empty() {
-        let why = "the JSON Web Key set has no public key for ES256, ES384, RS256, PS256 or EdDSA";
+        let why = "the JSON Web Key set has no public key for signatures with ES, RS or PS (256, 384, 512) or EdDSA";
         return Err(KeyError(why.to_owned()));
     }
     Ok(keys)
@@ -155,6 +184,7 @@ fn read_jwk(json: serde_json::Value) -> Option<Key> {
     let material = match (kty.as_str(), crv.as_deref()) {
         ("EC", Some("P-256")) => Material::P256(point(32)?),
         ("EC", Some("P-384")) => Material::P384(point(48)?),
+        ("EC", Some("P-521")) => Material::P521(point(66)?),
         ("OKP", Some("Ed25519")) => Material::Ed25519(bytes(x).filter(|key| key.len() == 32)?),
         ("RSA", _) => {
             let number = |text| {
@@ -169,7 +199,7 @@ fn read_jwk(json: serde_json::Value) -> Option<Key> {
 }
 
 /// The public keys of a text in PEM form (`-----BEGIN PUBLIC KEY-----`).
-pub(super) fn read_pem(id: Option<&str>, pem: &[u8]) -> Result<Vec<Key>, KeyError> {
+pub(crate) fn read_pem(id: Option<&str>, pem: &[u8]) -> Result<Vec<Key>, KeyError> {
     let unread = |error| KeyError(format!("the keys are not in PEM form: {error}"));
     let keys = SubjectPublicKeyInfoDer::pem_slice_iter(pem).map(|key| {
         let material = Material::Spki(key.map_err(unread)?.as_ref().to_vec());

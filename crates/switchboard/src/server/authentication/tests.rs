@@ -7,15 +7,20 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::server::edge::authenticate::{Authenticated, Authentication, Identity};
-use crate::server::edge::tokens::{Tokens, reload_on_change};
+use super::tokens::{Tokens, reload_on_change};
+use super::{Authenticated, Authentication, Identity, Verifiers};
 
 const ALICE: &str = "a-token-of-alice-for-tests";
 
 fn tokens() -> Authentication {
-    Authentication::Tokens(
-        Tokens::parse(&format!("{ALICE} alice acme,globex\n0123456789abcdef bob # and nobody else\n")).unwrap(),
-    )
+    of_tokens(Tokens::parse(&format!("{ALICE} alice acme,globex\n0123456789abcdef bob # and nobody else\n")).unwrap())
+}
+
+fn of_tokens(tokens: Tokens) -> Authentication {
+    let mut verifiers = Verifiers::default();
+    verifiers.add_tokens(tokens);
+    verifiers.require(Vec::new()).unwrap();
+    Authentication::Configured(Box::new(verifiers))
 }
 
 fn identified(values: &[&str]) -> Result<Identity, ProtocolError> {
@@ -27,7 +32,9 @@ fn identified(values: &[&str]) -> Result<Identity, ProtocolError> {
 }
 
 fn identify(authentication: &Authentication, headers: &HeaderMap) -> Result<Identity, ProtocolError> {
-    let Authenticated::Now(identified) = authentication.identify(headers) else { panic!("no application is asked") };
+    let mut head = http::Request::new(()).into_parts().0;
+    head.headers = headers.clone();
+    let Authenticated::Now(identified) = authentication.identify(&head) else { panic!("no application is asked") };
     identified.map(|identified| authentication.identity(&identified).clone())
 }
 
@@ -51,6 +58,31 @@ fn a_list_of_tokens_is_read_line_by_line() {
     ] {
         assert_eq!(Tokens::parse(text).unwrap_err().to_string(), expected);
     }
+}
+
+#[test]
+fn a_list_may_hold_the_digests_of_tokens_instead() {
+    // printf %s a-token-of-alice-for-tests | sha256sum
+    let digest = "f124ec956215736ba93338c020470b7dbbdef4b9eba24e9ea1b7dcbc194e3f6d";
+    let tokens = Tokens::parse(&format!("sha256:{digest} alice\n")).unwrap();
+    assert!(admits(&tokens, ALICE));
+    assert!(!admits(&tokens, digest) && !admits(&tokens, &format!("sha256:{digest}")));
+    for wrong in ["", "12", &digest[1..], &format!("{digest}0"), &digest.replace('b', "g")] {
+        let error = Tokens::parse(&format!("sha256:{wrong} alice")).unwrap_err();
+        assert_eq!(error.to_string(), "line 1: sha256: must be followed by 64 hexadecimal digits", "{wrong}");
+    }
+    let twice = Tokens::parse(&format!("sha256:{digest} alice\n{ALICE} bob")).unwrap_err();
+    assert_eq!(twice.to_string(), "line 2: the same token appears twice");
+}
+
+#[test]
+fn no_token_has_the_name_of_another_issuers_caller() {
+    let tokens = Tokens::parse(&format!("{ALICE} https://login.example#alice\n")).unwrap();
+    let mut headers = HeaderMap::new();
+    headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {ALICE}")).unwrap());
+    let identity = identify(&of_tokens(tokens), &headers).unwrap();
+    assert_eq!((identity.principal.as_str(), identity.issuer), ("https://login.example", None));
+    assert!(Identity::issued("https://login.example", "alice").principal.as_str().contains('#'));
 }
 
 #[test]
@@ -96,7 +128,7 @@ fn only_a_marked_token_is_an_operators() {
     for (words, operator) in
         [("ops +operator", true), ("ops acme,globex +operator", true), ("ops", false), ("ops acme", false)]
     {
-        let authentication = Authentication::Tokens(Tokens::parse(&format!("{ALICE} {words}")).unwrap());
+        let authentication = of_tokens(Tokens::parse(&format!("{ALICE} {words}")).unwrap());
         let mut headers = HeaderMap::new();
         headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {ALICE}")).unwrap());
         let identity = identify(&authentication, &headers).unwrap();
@@ -145,7 +177,7 @@ fn an_open_door_lets_everybody_in_as_nobody() {
 fn admits(tokens: &Tokens, token: &str) -> bool {
     let mut headers = HeaderMap::new();
     headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}")).unwrap());
-    identify(&Authentication::Tokens(tokens.clone()), &headers).is_ok()
+    identify(&of_tokens(tokens.clone()), &headers).is_ok()
 }
 
 /// Writes a file, a while after it was last written as far as its time says.

@@ -1,0 +1,142 @@
+//! Open streams end when the credential they were opened with expires or is taken back: with the refusal that a new request would
+//! get, in the form of their binding. Their task goes on.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_core::Stream;
+use switchboard_core::call::{BoxFuture, Frame, UpdateStream};
+use switchboard_core::error::ProtocolError;
+use switchboard_core::model::Timestamp;
+use switchboard_engine::supervisor::{PollWhenWoken, poll_when_woken};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::Identity;
+
+/// Tells the streams of a credential that it was taken back. Clones tell of the same credential. Every two are equal: what a
+/// credential proves does not depend on it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Revocation(Vec<Arc<Revoked>>);
+
+#[derive(Debug, Default)]
+struct Revoked {
+    /// Read at each event; the other one only wakes.
+    flag: AtomicBool,
+    waker: CancellationToken,
+}
+
+impl PartialEq for Revocation {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Revocation {}
+
+impl Revocation {
+    /// Of a credential that can be taken back.
+    pub(crate) fn possible() -> Self {
+        Self(vec![Arc::default()])
+    }
+
+    pub(crate) fn revoke(&self) {
+        for revoked in &self.0 {
+            revoked.flag.store(true, Ordering::Release);
+            revoked.waker.cancel();
+        }
+    }
+
+    /// Of several credentials that are needed together.
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        Self(self.0.iter().chain(&other.0).cloned().collect())
+    }
+
+    fn is_revoked(&self) -> bool {
+        self.0.iter().any(|revoked| revoked.flag.load(Ordering::Acquire))
+    }
+
+    async fn revoked(self) {
+        let mut waiting: Vec<BoxFuture<'static, ()>> = self
+            .0
+            .iter()
+            .map(|revoked| Box::pin(revoked.waker.clone().cancelled_owned()) as BoxFuture<'static, ()>)
+            .collect();
+        std::future::poll_fn(|cx| match waiting.iter_mut().any(|waiting| waiting.as_mut().poll(cx).is_ready()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+    }
+}
+
+/// The updates up to the moment at which the caller's credential ends. `then` tells the time, and what a stream ends with.
+pub(crate) fn until_the_credential_ends(
+    updates: UpdateStream,
+    identity: &Identity,
+    then: impl FnOnce() -> (Timestamp, ProtocolError),
+) -> UpdateStream {
+    if identity.expires.is_none() && identity.revocation.0.is_empty() {
+        return updates;
+    }
+    let (now, refusal) = then();
+    let left = identity.expires.map(|at| Duration::from_millis(u64::try_from(at.ms_since(now)).unwrap_or(0)));
+    Box::pin(Guarded { updates, revocation: identity.revocation.clone(), left, ends: None, refusal: Some(refusal) })
+}
+
+struct Guarded {
+    updates: UpdateStream,
+    revocation: Revocation,
+    /// How long the credential is still good.
+    left: Option<Duration>,
+    /// Made when the stream first has to wait: most short ones never do.
+    ends: Option<PollWhenWoken<BoxFuture<'static, ()>>>,
+    /// None once the stream has ended.
+    refusal: Option<ProtocolError>,
+}
+
+impl Stream for Guarded {
+    type Item = Result<Frame, ProtocolError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if this.refusal.is_none() {
+            return Poll::Ready(None);
+        }
+        let has_ended =
+            this.revocation.is_revoked() || this.ends.as_mut().is_some_and(|ends| Pin::new(ends).poll(cx).is_ready());
+        if has_ended {
+            return Poll::Ready(this.refusal.take().map(Err));
+        }
+        match this.updates.as_mut().poll_next(cx) {
+            Poll::Pending if this.ends.is_none() => {
+                let mut ends = poll_when_woken(ended(this.revocation.clone(), this.left));
+                if Pin::new(&mut ends).poll(cx).is_ready() {
+                    return Poll::Ready(this.refusal.take().map(Err));
+                }
+                this.ends = Some(ends);
+                Poll::Pending
+            }
+            Poll::Ready(None) => {
+                this.refusal = None;
+                Poll::Ready(None)
+            }
+            next => next,
+        }
+    }
+}
+
+/// Done when the credential has ended.
+fn ended(revocation: Revocation, left: Option<Duration>) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        let Some(left) = left else { return revocation.revoked().await };
+        tokio::select! {
+            biased;
+            () = revocation.revoked() => {}
+            () = sleep(left) => {}
+        }
+    })
+}
