@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use switchboard::{Dialect, ProtocolBinding};
 
-use super::choices::{Card, CompatRpc, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Synchronous};
+use super::choices::{
+    Card, CompatRpc, Dispatch, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Synchronous,
+};
 use super::layer::Layer;
 use super::row::{Row, Value};
 use super::{Errors, Given, Origin, listen};
@@ -239,4 +241,4 @@ macro_rules! choices {
         }
     )* };
 }
-choices!(Card CompatRpc Effects ErrorDetails Idempotency KindName LogFormat Recovery Synchronous);
+choices!(Card CompatRpc Dispatch Effects ErrorDetails Idempotency KindName LogFormat Recovery Synchronous);

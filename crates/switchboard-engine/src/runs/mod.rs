@@ -12,6 +12,7 @@ mod recovery;
 mod registry;
 mod run_time;
 mod runner;
+mod self_fire;
 mod sweeper;
 mod turn;
 
@@ -28,5 +29,6 @@ pub(crate) use ending::invalid_response;
 pub(crate) use recovery::give_back;
 pub(crate) use registry::{Begun, RunRegistry, RunSlot};
 pub(crate) use runner::{Run, RunStart, poll_once};
+pub(crate) use self_fire::{SelfFire, process};
 pub(crate) use sweeper::sweep;
 pub(crate) use turn::TurnStart;

@@ -163,7 +163,8 @@ impl SqliteStore {
     ) -> Result<Option<T>, StoreError> {
         let named = TaskRef::Id(id.clone());
         if self.unfiled.find(&named).is_some() {
-            let look = move |connection: &Connection| Ok(read::find(connection, &scope, &id).is_ok_and(|row| row.is_none()));
+            let look =
+                move |connection: &Connection| Ok(read::find(connection, &scope, &id).is_ok_and(|row| row.is_none()));
             if self.readers.run(look).await? {
                 return Ok(None);
             }

@@ -18,6 +18,7 @@ use super::edge::admit::Cors;
 use super::edge::authenticate::Authenticator;
 use super::edge::request_log::AccessLog;
 use super::edge::tokens::Tokens;
+use super::exposure::Exposure;
 use super::host::StoreChoice;
 use super::limits::ServerLimits;
 use super::transport::tls::Tls;
@@ -64,6 +65,7 @@ pub struct ServerBuilder {
     pub(super) tls: Option<Tls>,
     pub(super) access_log: Option<AccessLog>,
     pub(super) log_completed_tasks: bool,
+    pub(super) exposure: Exposure,
 }
 
 impl ServerBuilder {
@@ -91,6 +93,7 @@ impl ServerBuilder {
             tls: None,
             access_log: None,
             log_completed_tasks: true,
+            exposure: Exposure::default(),
         }
     }
 

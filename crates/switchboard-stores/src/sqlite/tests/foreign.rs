@@ -12,7 +12,8 @@ async fn a_foreign_read_files_nothing_and_the_owners_read_does() {
     let mut writer = RecordWriter::opened(&subject, "t1").await;
     writer.append(&subject, vec![chunk("a", "one", false)]).await;
     writer.append(&subject, vec![chunk("a", "two", true)]).await;
-    let waiting = || -> i64 { subject.connect().query_row("SELECT count(*) FROM recent", [], |row| row.get(0)).unwrap() };
+    let waiting =
+        || -> i64 { subject.connect().query_row("SELECT count(*) FROM recent", [], |row| row.get(0)).unwrap() };
     let filed = || -> i64 { subject.connect().query_row("SELECT count(*) FROM log", [], |row| row.get(0)).unwrap() };
     assert!(waiting() > 0);
     let before = filed();

@@ -12,7 +12,6 @@ use switchboard_core::call::{BoxFuture, Owner};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Principal, Tenant};
 
-use crate::server::edge::shared::Shared;
 use crate::server::edge::tokens::Tokens;
 
 /// Who calls, and what the caller may do: what an [`Authenticator`] finds out about a request.
@@ -263,7 +262,7 @@ impl Authentication {
 static NOBODY: std::sync::LazyLock<Identity> = std::sync::LazyLock::new(Identity::anonymous);
 
 /// The token of a request. More than one header could be read in two ways, so then there is none.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter();
     let only = given.next().filter(|_| given.next().is_none());
     let (scheme, token) = only?.to_str().ok()?.split_once(' ')?;
@@ -293,27 +292,6 @@ pub(crate) async fn ask(
 /// The refusal of everybody without a token that is known, whatever is wrong: who guesses at tokens learns nothing from it.
 pub(crate) fn unauthenticated() -> ProtocolError {
     ProtocolError::Unauthenticated { reason: "send a token of this server as Authorization: Bearer TOKEN".to_owned() }
-}
-
-/// What proxies add.
-const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
-
-/// Whether a caller is an operator: somebody whose identity says so or, on an open server, somebody on this machine. A server
-/// that others reach through a proxy cannot tell the two apart, so there nobody is one without a token.
-pub(crate) fn check_operator(shared: &Shared, identity: &Identity, headers: &HeaderMap) -> Result<(), ProtocolError> {
-    let denied = |reason: &str| Err(ProtocolError::PermissionDenied { reason: reason.to_owned() });
-    match &shared.authentication {
-        _ if identity.operator => Ok(()),
-        Authentication::Tokens(_) => denied("the token is not an operator's; its line must end with +operator"),
-        Authentication::Custom(_) => denied("you are not an operator of this server"),
-        Authentication::Open(_) if !shared.gate.is_for_this_machine() => {
-            denied("without tokens, only a server for this machine alone has operators")
-        }
-        Authentication::Open(_) if FORWARDED.iter().any(|name| headers.contains_key(*name)) => {
-            denied("without tokens, operators are on this machine, and this request was forwarded")
-        }
-        Authentication::Open(_) => Ok(()),
-    }
 }
 
 impl fmt::Debug for Authentication {

@@ -7,7 +7,7 @@
 //!   disk and does not slow the server down; those that were left out are summed up in one line.
 
 use std::fmt::{self, Write as _};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
@@ -73,6 +73,11 @@ pub(crate) struct RequestRecord {
 }
 
 impl RequestRecord {
+    /// The address of the other end of the connection, where it is known.
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
+        self.peer.map(|peer| peer.ip())
+    }
+
     pub(crate) fn new(peer: Option<SocketAddr>) -> Self {
         Self {
             began: Instant::now(),

@@ -23,16 +23,19 @@ use crate::server::build::{Parts, ServedAgent};
 use crate::server::cards::interfaces::InterfaceChoice;
 use crate::server::cards::{AgentSettings, CardForm, ServedCards, Subject};
 use crate::server::downloads::Downloads;
-use crate::server::edge::admit::{Cors, HostCheck, Origins, RequestIds};
+use crate::server::edge::admit::{Cors, HostCheck, HostRule, Origins, RequestIds};
 use crate::server::edge::authenticate::{Authentication, Identity};
 use crate::server::edge::header_names::{
     A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS,
 };
+use crate::server::edge::operator_check::OperatorKey;
 use crate::server::edge::paths::query_pairs;
+use crate::server::edge::peers::OpenPeers;
 use crate::server::edge::rebased::Rebased;
 use crate::server::edge::request_log::{AccessLog, LineBudget, RequestRecord};
 use crate::server::edge::route::MountPath;
 use crate::server::edge::tokens;
+use crate::server::internal::Internal;
 use crate::server::limits::ServerLimits;
 use crate::server::operator::Operations;
 use crate::server::operator::metrics::Metrics;
@@ -64,6 +67,12 @@ pub(crate) struct Shared {
     pub(crate) request_ids: RequestIds,
     pub(crate) access_log: Option<AccessLog>,
     pub(crate) refusal_lines: Arc<LineBudget>,
+    /// Whether every operation is refused, because nobody has said who may call.
+    pub(crate) is_closed: bool,
+    pub(crate) operator_key: Option<OperatorKey>,
+    /// None if every caller needs a credential.
+    pub(crate) open_peers: Option<OpenPeers>,
+    pub(crate) internal: Internal,
 }
 
 impl Shared {
@@ -182,6 +191,9 @@ fn activated(declared: &[String], headers: &HeaderMap) -> Vec<String> {
 impl Parts {
     /// `origins` is where the server is reached if no public URL says otherwise.
     pub(crate) fn share(self, origins: Origins, certified_host: Option<String>) -> Shared {
+        if let Some(poster) = &self.self_poster {
+            poster.served_at(origins.own());
+        }
         let origins = match &self.public_url {
             Some(url) => Origins::fixed(url.to_string().trim_end_matches('/').to_owned()),
             None => origins,
@@ -196,7 +208,8 @@ impl Parts {
         }
         let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
         Shared {
-            gate: HostCheck::new(self.host_check, self.public_url.as_ref(), certified_host),
+            gate: HostCheck::new(self.host_rule(), self.public_url.as_ref(), certified_host)
+                .with_hosts(self.exposure.allowed_hosts),
             supervisor: self.host.supervisor().clone(),
             operations: self.host.operations(),
             data: self.data,
@@ -214,6 +227,23 @@ impl Parts {
             request_ids: RequestIds::new(prefix),
             access_log: self.access_log,
             refusal_lines: Arc::new(LineBudget::new()),
+            is_closed: self.exposure.is_closed,
+            operator_key: self.exposure.operator_key,
+            open_peers: self.exposure.open_peers,
+            internal: Internal {
+                tokens: self.internal_tokens,
+                clock: Arc::new(SystemClock),
+                tasks: self.host.task_processor(),
+            },
+        }
+    }
+
+    /// Which hosts and origins are checked. A server that knows its callers by a credential does not depend on it.
+    fn host_rule(&self) -> HostRule {
+        match self.host_check {
+            true => HostRule::Loopback,
+            false if self.authentication.is_open() || !self.exposure.allowed_hosts.is_empty() => HostRule::Addresses,
+            false => HostRule::Any,
         }
     }
 

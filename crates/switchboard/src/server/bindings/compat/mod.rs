@@ -274,6 +274,10 @@ pub(crate) struct CompatBinding {
 }
 
 impl CompatBinding {
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.compat.dialect()
+    }
+
     /// A request over JSON-RPC.
     pub(crate) fn call(compat: &'static dyn CompatDialect) -> Self {
         Self::at(compat, CompatPath::Endpoint, Addressee::Found)
