@@ -14,6 +14,7 @@ mod failure;
 mod health;
 mod logging;
 mod manual;
+mod operator_key;
 mod outbox;
 mod output;
 mod process;
@@ -131,6 +132,9 @@ fn serve(settings: &SettingFlags, args: Option<&ServeArgs>, environment: &Enviro
         if let Some(doubt) = config.tls.as_ref().and_then(|known| known.doubt.as_ref()) {
             output::complain(doubt);
         }
+        for doubt in &config.doubts {
+            output::complain(doubt);
+        }
         for agent in &config.agents {
             if let Kind::Exec { program: Program { doubt: Some(doubt), .. }, .. } = &agent.kind {
                 output::complain(format_args!("agent {:?}: {doubt}", agent.name));
@@ -163,11 +167,23 @@ async fn run(
     let mut hangups = switchboard::hangups().map_err(Failure::runtime)?;
     let tls = config.tls.as_ref().map(|known| known.tls.clone());
     let tokens = config.tokens.as_ref().map(|known| known.tokens.clone());
-    if let Some(place) = config.open_to_others_at() {
+    for doubt in &config.doubts {
+        tracing::warn!("{doubt}");
+    }
+    if config.is_closed() {
+        let variable = config.production.unwrap_or_default();
+        tracing::warn!(
+            variable,
+            "this is production and nobody has said who may call, so every call is refused with 503; give out tokens (--tokens FILE), \
+             or say --allow-unauthenticated"
+        );
+    } else if let Some(place) = config.open_to_others_at() {
         tracing::warn!(place, "every client that reaches this server may call without a token; they share all tasks");
+    } else if !config.has_authentication() {
+        tracing::warn!("no tokens are configured: everybody on this machine may call; they share all tasks");
     }
     let served_at = ServedAt::default();
-    let server = serve::assemble(config, environment, access_log, &served_at).map_err(Failure::runtime)?;
+    let server = serve::assemble(config, environment, access_log, &served_at)?;
     if let Some(data) = data {
         agents::exec::clear_leftovers(&data).await;
     }

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use switchboard::{
     AccessLog, AgentBuilder, AuditLevel, Backoff, CardForm, Compat, Cors, Dialect, Effects, ErrorDetails, Idempotency,
-    Limits, Recovery, ServeError, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
+    Limits, Recovery, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
 };
 
 use crate::agents::demo::{Demo, ServedAt};
 use crate::agents::exec::{Exec, variables};
 use crate::config::{
     self, AgentConfig, AgentSettings, Card, CompatRpc, CompatSettings, Config, ConfigError, DATABASE_NAME, Environment,
-    Kind, RecoveryConfig, SkillSettings, Storage,
+    Kind, OPERATOR_KEY_NAME, RecoveryConfig, SkillSettings, Storage,
 };
+use crate::failure::Failure;
+use crate::operator_key;
 
 /// What a client is told when a run was interrupted and is not to be tried again.
 const INTERRUPTED: &str = "The server was interrupted while this agent was at work, and it is not run twice";
@@ -40,7 +42,7 @@ pub(crate) fn assemble(
     environment: &Environment,
     access_log: Option<AccessLog>,
     served_at: &ServedAt,
-) -> Result<Server, ServeError> {
+) -> Result<Server, Failure> {
     let builder = match &config.storage {
         Storage::Memory => {
             let tasks_max = usize::try_from(*config.server.retention_tasks_max).unwrap_or(usize::MAX);
@@ -55,11 +57,25 @@ pub(crate) fn assemble(
             Server::builder().sqlite_with(folder.join(DATABASE_NAME), options)
         }
     };
-    let builder = with_rules(builder, config, environment, served_at);
-    match access_log {
+    // A server without tokens cannot tell its operator from others by where a request comes from.
+    let operator_key = match config.storage.folder() {
+        Some(folder) if !config.has_authentication() => Some((folder.join(OPERATOR_KEY_NAME), operator_key::make()?)),
+        Some(_) | None => None,
+    };
+    let mut builder = with_rules(builder, config, environment, served_at);
+    if let Some((_, key)) = &operator_key {
+        builder = builder.operator_key(key);
+    }
+    let server = match access_log {
         Some(log) => builder.access_log(log).build(),
         None => builder.build(),
     }
+    .map_err(Failure::runtime)?;
+    // The store is open now, so no other server uses the folder.
+    if let Some((path, key)) = &operator_key {
+        operator_key::write(path, key)?;
+    }
+    Ok(server)
 }
 
 /// Puts a server together that keeps nothing, so that its parts can refuse the configuration before it is used.
@@ -105,6 +121,12 @@ fn with_rules(
     if let Some(known) = config.webhook_signing_secrets {
         builder = builder.sign_webhooks(known.secrets);
     }
+    if let Some(secret) = environment.raw("A2A_SECRET").and_then(|secret| secret.into_string().ok()) {
+        builder = builder.internal_secret(secret);
+    }
+    if let Some(url) = server.dispatch_url.value {
+        builder = builder.self_fire_url(url);
+    }
     if let Some(dialect) = server.default_version.value {
         builder = builder.default_version(dialect);
     }
@@ -125,6 +147,11 @@ fn with_rules(
     builder
         .card_form(card_form(*server.card))
         .allow_unauthenticated(*server.allow_unauthenticated)
+        .production(config.production.is_some())
+        .self_fire(*server.dispatch == config::Dispatch::SelfFire)
+        .allow_plain_http(*server.allow_plain_http)
+        .allowed_hosts(server.allowed_hosts.value)
+        .open_peers(server.open_peers.value)
         .tenants(server.tenants.value)
         .outbound_allow(server.outbound_allow.value)
         .cors(Cors::origins(server.cors_origins.value))

@@ -70,7 +70,8 @@ pub(crate) fn accept(
         }
         let scope = engine.scope(caller, agent);
         let held = engine.hold_message(&scope.owner, &send.message)?;
-        let acceptor = Acceptor { engine, agent, caller, scope, identity };
+        let fires = engine.self_fire.is_some() && send.return_immediately;
+        let acceptor = Acceptor { engine, agent, caller, scope, identity, fires };
         match send.message.task_id.clone() {
             None => acceptor.open(send, held).await,
             Some(id) => Box::pin(acceptor.go_on(id, send, held)).await,
@@ -84,6 +85,8 @@ struct Acceptor<'a> {
     caller: &'a Caller,
     scope: Scope,
     identity: Option<Identity>,
+    /// Whether the run is started by a post of the server to itself.
+    fires: bool,
 }
 
 impl Acceptor<'_> {
@@ -94,7 +97,7 @@ impl Acceptor<'_> {
         // Only a context that the caller named can have earlier messages; a new context has none.
         let has_background = !send.message.reference_task_ids.is_empty()
             || (self.agent.source.traits().context_messages_max > 0 && send.message.context_id.is_some());
-        let may_ask_first = self.agent.source.traits().effects == Effects::Never && !is_told_first;
+        let may_ask_first = self.agent.source.traits().effects == Effects::Never && !is_told_first && !self.fires;
         // An agent that runs before its message is stored occupies a slot from then on, so the slot is taken first.
         let is_limited = self.agent.source.slots().is_some();
         let slot = if may_ask_first && is_limited { self.engine.free_slot(self.agent) } else { None };
@@ -230,8 +233,10 @@ impl Acceptor<'_> {
     ) -> Result<Option<Acceptance>, ProtocolError> {
         let begins = opened || !before.running;
         // A run that gets no slot now has not begun, and the commit records that.
-        let slot = if begins { self.engine.free_slot(self.agent) } else { None };
+        let enqueues = begins && self.fires;
+        let slot = if begins && !enqueues { self.engine.free_slot(self.agent) } else { None };
         extras.waits = begins && slot.is_none();
+        extras.enqueues = enqueues;
         if begins && !opened {
             self.engine.hold_task(&self.scope.owner, &folded.task, held)?;
         }
@@ -249,7 +254,9 @@ impl Acceptor<'_> {
             self.engine.note_opened();
         }
         let mut message = accepted_message(record, folded, events, opened);
-        if begins {
+        if let Some(self_fire) = self.engine.self_fire.as_ref().filter(|_| enqueues) {
+            self_fire.fire(self.engine, &message.record).await;
+        } else if begins {
             let stored = &message.stored;
             let background = self.engine.background(self.agent, &self.scope, stored).await;
             let (engine, agent) = (self.engine.clone(), self.agent.clone());

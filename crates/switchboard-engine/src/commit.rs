@@ -162,6 +162,8 @@ pub(crate) struct Extras {
     pub(crate) folded: Option<Arc<Folded>>,
     /// The run that starts with this commit has no slot yet. That it has begun is recorded when it gets one.
     pub(crate) waits: bool,
+    /// The run that starts with this commit is left to whoever claims it.
+    pub(crate) enqueues: bool,
     /// Set if the step takes over a run whose lease is free; the value says whether the earlier run was interrupted.
     pub(crate) claims: Option<Claim>,
 }
@@ -278,7 +280,7 @@ impl EngineState {
         fence: Option<u64>,
         extras: Extras,
     ) -> (BoxFuture<'_, Result<TaskKey, CommitError>>, Arc<Head>, u64) {
-        let Extras { push, accept, audit, folded, waits, claims } = extras;
+        let Extras { push, accept, audit, folded, waits, enqueues, claims } = extras;
         let Step { before, mut after, events } = step;
         let target = match record.key() {
             Some(key) => Target::Existing { key, expected_version: before.version },
@@ -299,6 +301,7 @@ impl EngineState {
         let lease_ms = self.limits.lease_ms;
         let lease = match claims {
             Some(Claim { interrupted }) => LeaseChange::Claim { lease_ms, interrupted },
+            None if begins && enqueues => LeaseChange::Keep,
             None if begins => LeaseChange::Take { lease_ms, waits },
             None => LeaseChange::Keep,
         };

@@ -21,9 +21,11 @@ use crate::operations::{cancel_task, push_configs, read_tasks, send_message};
 use crate::ports::audit::AuditEntry;
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::store::{Scope, StoreStats};
-use crate::ports::{Clock, Hints, Ids, Links, Quarantine, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError};
+use crate::ports::{
+    Clock, Dispatch, Hints, Ids, Links, Quarantine, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError,
+};
 use crate::push::{OutboxAdmin, deliver_forever, endpoint_queues};
-use crate::runs::{FairSlots, RunHoldUse, RunRegistry, StreamedRuns, give_back, sweep};
+use crate::runs::{FairSlots, RunHoldUse, RunRegistry, SelfFire, StreamedRuns, give_back, process, sweep};
 use crate::supervisor::{Kind, Supervisor};
 use crate::system::{NoHints, RandomIds, SystemClock};
 use crate::watching::Tails;
@@ -41,6 +43,7 @@ pub struct EngineBuilder {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     webhook: Arc<dyn Webhook>,
+    dispatch: Option<Arc<dyn Dispatch>>,
     limits: Limits,
     agents: HashMap<AgentName, Arc<Registered>>,
     logs_completed: bool,
@@ -90,6 +93,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Starts the runs of asynchronous sends by posts of the server to itself: such a send only enqueues, and only
+    /// [`Engine::process`] starts the run. Without it they are started at once.
+    #[must_use]
+    pub fn self_fire(mut self, dispatch: Arc<dyn Dispatch>) -> Self {
+        self.dispatch = Some(dispatch);
+        self
+    }
+
     /// What the engine allows; see [`Limits`] for the defaults.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
@@ -122,7 +133,7 @@ impl EngineBuilder {
     /// Builds the engine. It answers calls at once; [`Engine::start`] starts its background loops.
     #[must_use]
     pub fn build(self) -> Engine {
-        let Self { store, hints, clock, ids, webhook, limits, agents, logs_completed, audit } = self;
+        let Self { store, hints, clock, ids, webhook, dispatch, limits, agents, logs_completed, audit } = self;
         let tails = Tails::new(limits.tail_updates_max, limits.tail_bytes_max);
         hints.listen(tails.clone());
         let mut served: Vec<_> = agents.keys().cloned().collect();
@@ -133,6 +144,7 @@ impl EngineBuilder {
             clock,
             ids,
             webhook,
+            self_fire: dispatch.map(SelfFire::new),
             agents,
             served: served.into(),
             tails,
@@ -168,6 +180,7 @@ impl Engine {
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             webhook: Arc::new(NoWebhook),
+            dispatch: None,
             limits: Limits::default(),
             agents: HashMap::new(),
             logs_completed: true,
@@ -191,6 +204,15 @@ impl Engine {
         let engine = self.engine.clone();
         let pause = Duration::from_millis(engine.limits.store_probe_ms.into());
         self.engine.supervisor.spawn(Kind::Sweep, async move { engine.health.watch(&*engine.store, pause).await });
+    }
+
+    /// Starts the run of a task that an asynchronous send has enqueued ([`EngineBuilder::self_fire`]). False if there is nothing to
+    /// start: another post was first, the task has ended, or there is none.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn process(&self, task: &TaskId) -> Result<bool, ProtocolError> {
+        process(&self.engine, task).await.map_err(|error| self.engine.store_failed(&error))
     }
 
     /// The endpoint of one agent.

@@ -22,7 +22,7 @@ use crate::ports::store::{AcceptedTask, Scope, StoreError, StoredTask};
 use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook};
 use crate::push::SharedEndpointQueues;
 use crate::reply_size::{ReplyBudget, fit, fit_update, is_surely_light, is_surely_light_update, put_links};
-use crate::runs::{AgentSource, FairSlots, RunCounters, RunRegistry, StreamedRuns};
+use crate::runs::{AgentSource, FairSlots, RunCounters, RunRegistry, SelfFire, StreamedRuns};
 use crate::supervisor::Supervisor;
 use crate::watching::Tails;
 
@@ -63,6 +63,8 @@ pub(crate) struct EngineState {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) webhook: Arc<dyn Webhook>,
+    /// Set if asynchronous sends are started by a post of the server to itself.
+    pub(crate) self_fire: Option<SelfFire>,
     pub(crate) limits: Limits,
     pub(crate) agents: HashMap<AgentName, Arc<Registered>>,
     /// The agents' names in order. This process resumes the runs of these agents.

@@ -74,7 +74,9 @@ fn dead_letters_are_seen_and_redriven_by_command_while_the_server_runs_and_while
         let list: Value = serde_json::from_str(&outbox(folder.path(), &args)).unwrap();
         list["deliveries"].as_array().unwrap().clone()
     };
-    let online = ["--url", url.as_str()];
+    // The server has no tokens, so its operators show the key that it has written into its folder.
+    let key = ["--token-file", "data/operator-key"];
+    let online = ["--url", url.as_str(), key[0], key[1]];
     let offline = ["--data", "data"];
     while dead(&online).is_empty() {
         std::thread::sleep(std::time::Duration::from_millis(5));
@@ -82,10 +84,13 @@ fn dead_letters_are_seen_and_redriven_by_command_while_the_server_runs_and_while
     let letter = dead(&online).remove(0);
     assert_eq!((&letter["taskId"], &letter["lastError"]), (&json!(task), &json!("the receiver answered 500")));
     let number = letter["id"].as_str().unwrap();
-    assert!(outbox(folder.path(), &["show", number, "--url", &url]).contains(&format!("Next update: 1 task ({id})")));
+    assert!(
+        outbox(folder.path(), &["show", number, "--url", &url, key[0], key[1]])
+            .contains(&format!("Next update: 1 task ({id})"))
+    );
 
     // Online: the same update under the same id; refused once more, it is dead again.
-    assert_eq!(outbox(folder.path(), &["redrive", number, "--url", &url]), "1 delivery due again\n");
+    assert_eq!(outbox(folder.path(), &["redrive", number, "--url", &url, key[0], key[1]]), "1 delivery due again\n");
     let again = receiver.next();
     assert_eq!((&again.id, again.attempt), (&id, 1));
     again.answer(500);

@@ -147,10 +147,11 @@ async fn the_card_of_a_mounted_endpoint_names_this_server_and_what_it_checks() {
 #[tokio::test]
 async fn what_an_endpoint_has_not_is_not_found_or_empty() {
     let double = Arc::new(Double::default());
-    let server = mounted(&double).host_check(true).build().unwrap();
+    let server = mounted(&double).host_check(true).operator_key("k-key-of-operators-for-tests").build().unwrap();
     assert!(server.engine().is_none());
     let service = server.into_service().unwrap();
-    let local = |path: &str| with(get(path), "host", "127.0.0.1:8080");
+    let by_operator = |request| with(request, "authorization", "Bearer k-key-of-operators-for-tests");
+    let local = |path: &str| by_operator(with(get(path), "host", "127.0.0.1:8080"));
     let (status, download) = ask(&service, local("/agents/double/tasks/1/artifacts/1")).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
     let (_, unknown) = ask(&service, local("/agents/double/nothing/of/this")).await;
@@ -159,7 +160,7 @@ async fn what_an_endpoint_has_not_is_not_found_or_empty() {
     assert_eq!(answer(&service, local("/api/outbox")).await, json!({"deliveries": [], "nextPageToken": ""}));
     assert_eq!(answer(&service, local("/api/outbox/endpoints")).await, json!({"endpoints": []}));
     assert_eq!(ask(&service, local("/api/outbox/7")).await.0, StatusCode::NOT_FOUND);
-    let purge = with(post("/api/outbox:purge", r#"{"all":true}"#), "host", "127.0.0.1:8080");
+    let purge = by_operator(with(post("/api/outbox:purge", r#"{"all":true}"#), "host", "127.0.0.1:8080"));
     assert_eq!(answer(&service, purge).await, json!({"changed": 0, "nextPageToken": ""}));
     assert_eq!(ask(&service, local("/readyz")).await, (StatusCode::OK, "ready\n".to_owned()));
     let metrics = ask(&service, local("/metrics")).await.1;

@@ -173,9 +173,11 @@ async fn the_table_of_plain_http_is_what_is_answered() {
         Server::builder()
             .agent(echo().compat(|compat| compat.default_project = true))
             .host_check(true)
+            .operator_key("k-key-of-operators-for-tests")
             .outbound_allow(["127.0.0.0/8"]),
     );
-    let local = |asked| with(asked, "host", "localhost");
+    let by_operator = |asked| with(asked, "authorization", "Bearer k-key-of-operators-for-tests");
+    let local = |asked| by_operator(with(asked, "host", "localhost"));
     let mut seen = BTreeSet::new();
     // A send of corvid's that is taken is no refusal.
     let mut note = |gist: String| gist != "200" && seen.insert(gist);

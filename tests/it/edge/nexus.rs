@@ -69,9 +69,15 @@ async fn a_client_chooses_the_id_of_its_task() {
     // And nothing goes on with a task that is over.
     let third = call(&edge, "/rpc", "message/send", params(Some("task/uuid here"), "and?")).await;
     assert_eq!(error(&third).0, -32602);
-    // The others find it under this id, too.
-    let new = edge.get("/tasks/task%2Fuuid%20here").await.json();
-    assert_eq!(new["status"]["state"], "TASK_STATE_COMPLETED");
+    // For the others, the task has an id of ours. Whoever names no version may be a client of NEXUS.
+    assert_eq!(edge.get("/tasks/task%2Fuuid%20here").await.status, 404);
+    let open = call(&edge, "/rpc", "tasks/get", json!({"id": "task/uuid here"})).await;
+    assert_eq!(open["result"], second);
+    let listed = edge.get("/tasks").await.json();
+    let id = listed["tasks"][0]["id"].as_str().unwrap().to_owned();
+    assert!(listed["tasks"].as_array().unwrap().len() == 1 && id.len() == 36, "{listed}");
+    let by_id = call(&edge, MOUNT, "tasks/get", json!({"id": id})).await;
+    assert_eq!((&by_id["result"]["id"], &by_id["result"]["messages"]), (&json!(id), &second["messages"]));
 }
 
 /// The events of a stream that is asked for under the id "s-1".
@@ -155,18 +161,35 @@ async fn only_in_this_dialect_is_an_id_a_choice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_that_somebody_else_has_is_taken() {
+async fn two_owners_may_choose_the_same_id_and_learn_nothing_of_each_other() {
     let tokens = Tokens::parse("sk-token-alice-01234 alice\nsk-token-bob-0123456 bob").unwrap();
     let edge = Edge::new(Server::builder().agent(echo()).tokens(tokens));
-    let by = |token: &str, method: &str, params: Value| {
-        let request = unversioned(post("/rpc", rpc_body(method, params)));
+    let by = |token: &str, path: &str, method: &str, params: Value| {
+        let request = unversioned(post(path, rpc_body(method, params)));
         with(request, "authorization", &format!("Bearer {token}"))
     };
     let (alice, bob) = ("sk-token-alice-01234", "sk-token-bob-0123456");
-    let first = edge.ask(by(alice, "message/send", params(Some("t-1"), "hello"))).await.json();
+    let first = edge.ask(by(alice, "/rpc", "message/send", params(Some("t-1"), "hello"))).await.json();
     assert_eq!(first["result"]["id"], "t-1");
-    let taken = edge.ask(by(bob, "message/send", params(Some("t-1"), "hello"))).await.json();
-    assert_eq!(error(&taken), (-32602, "Invalid params: id: is taken; choose another, or leave it out"));
+    // Whether Alice has a task of this name or not, Bob's calls are answered alike, but for the name.
+    for path in [MOUNT, "/rpc"] {
+        for (method, id) in [("tasks/get", "t-1"), ("tasks/cancel", "t-1"), ("tasks/resubscribe", "t-1")] {
+            let foreign = edge.ask(by(bob, path, method, json!({"id": id}))).await;
+            let missing = edge.ask(by(bob, path, method, json!({"id": "t-2"}))).await;
+            assert_eq!(foreign.status, missing.status);
+            assert_eq!(foreign.text().replace("t-1", "t-2"), missing.text(), "{method}");
+        }
+    }
+    let own = edge.ask(by(bob, "/rpc", "message/send", params(Some("t-1"), "mine"))).await.json();
+    assert_eq!((&own["result"]["id"], &own["result"]["messages"][1]), (&json!("t-1"), &said("agent", "mine")));
+    for (token, text) in [(alice, "hello"), (bob, "mine")] {
+        for path in [MOUNT, "/rpc"] {
+            let read = edge.ask(by(token, path, "tasks/get", json!({"id": "t-1"}))).await.json();
+            assert_eq!(read["result"]["messages"][0], said("user", text));
+        }
+    }
+    let over = edge.ask(by(alice, MOUNT, "tasks/cancel", json!({"id": "t-1"}))).await.json();
+    assert_eq!(error(&over).0, -32002);
     let refused = edge.ask(unversioned(post(MOUNT, rpc_body("tasks/get", json!({"id": "t-1"}))))).await;
     assert_eq!(refused.status, 401);
     assert_eq!(refused.json()["error"]["message"], "Authentication required");

@@ -19,13 +19,25 @@ fn server_with_tokens() -> ServerBuilder {
     open_server().tokens(Tokens::parse(&format!("{ALICE} alice acme\n{OPS} ops +operator\n")).unwrap())
 }
 
+/// The key of operators of a server without tokens.
+const KEY: &str = "k-key-of-operators-for-tests";
+
+fn server_with_key() -> ServerBuilder {
+    open_server().host_check(true).operator_key(KEY)
+}
+
 fn here<B>(request: Request<B>) -> Request<B> {
     with(request, "host", "localhost:8080")
 }
 
+/// A request of an operator on this machine.
+fn by_operator<B>(request: Request<B>) -> Request<B> {
+    with(here(request), "authorization", &format!("Bearer {KEY}"))
+}
+
 /// A server for this machine alone, with so many dead letters: their webhooks lead where none may go.
 async fn with_dead_letters(count: usize) -> Edge {
-    let edge = Edge::new(open_server().host_check(true));
+    let edge = Edge::new(server_with_key());
     for number in 0..count {
         let mut send = message(&format!("text {number}"));
         send["configuration"] = json!({"taskPushNotificationConfig": {
@@ -44,7 +56,7 @@ async fn with_dead_letters(count: usize) -> Edge {
 }
 
 async fn dead(edge: &Edge) -> Vec<Value> {
-    let page = edge.ask(here(get("/api/outbox?state=dead"))).await.json();
+    let page = edge.ask(by_operator(get("/api/outbox?state=dead"))).await.json();
     page["deliveries"].as_array().unwrap().clone()
 }
 
@@ -52,19 +64,29 @@ async fn dead(edge: &Edge) -> Vec<Value> {
 async fn only_operators_are_let_in() {
     let public = || open_server().host_check(true).allow_unauthenticated(true).public_url("https://agents.example/a2a");
     for (name, builder, headers, expected) in [
-        ("this machine", open_server().host_check(true), vec![], "200"),
+        ("the holder of the key", server_with_key(), vec![("authorization", KEY)], "200"),
+        // A proxy on this machine that adds no headers looks like a user of this machine, and so does a page of a local server.
+        ("this machine", server_with_key(), vec![], "403 PERMISSION_DENIED"),
+        ("this machine, without a key", open_server().host_check(true), vec![], "403 PERMISSION_DENIED"),
+        ("a local page", server_with_key(), vec![("origin", "http://localhost:3000")], "403 PERMISSION_DENIED"),
+        ("another key", server_with_key(), vec![("authorization", ALICE)], "403 PERMISSION_DENIED"),
         (
-            "through a proxy",
-            open_server().host_check(true),
-            vec![("x-forwarded-for", "1.2.3.4")],
+            "another name",
+            server_with_key(),
+            vec![("host", "evil.example"), ("authorization", KEY)],
             "403 PERMISSION_DENIED",
         ),
-        ("another name", open_server().host_check(true), vec![("host", "evil.example")], "403 PERMISSION_DENIED"),
         (
             "another page",
-            open_server().host_check(true),
-            vec![("origin", "https://evil.example")],
+            server_with_key(),
+            vec![("origin", "https://evil.example"), ("authorization", KEY)],
             "403 PERMISSION_DENIED",
+        ),
+        (
+            "a key where there are tokens",
+            server_with_tokens().operator_key(KEY),
+            vec![("authorization", KEY)],
+            "401 UNAUTHENTICATED",
         ),
         ("the world", open_server(), vec![], "403 PERMISSION_DENIED"),
         ("a public server on loopback", public(), vec![], "403 PERMISSION_DENIED"),
@@ -103,9 +125,9 @@ async fn only_operators_are_let_in() {
 #[tokio::test(start_paused = true)]
 async fn a_dead_letter_is_shown_without_its_secrets() {
     let edge = with_dead_letters(1).await;
-    let list = edge.ask(here(get("/api/outbox"))).await;
+    let list = edge.ask(by_operator(get("/api/outbox"))).await;
     let id = list.json()["deliveries"][0]["id"].as_str().unwrap().to_owned();
-    let show = edge.ask(here(get(&format!("/api/outbox/{id}")))).await;
+    let show = edge.ask(by_operator(get(&format!("/api/outbox/{id}")))).await;
     expect![[r#"
         200 application/json
         {"agent":"echo","configId":"c","createdAt":"<time>","deliveredSeq":0,"endpoint":"http://127.0.0.1:9000","failures":1,"id":"1","lastAttemptAt":"<time>","lastError":"127.0.0.1 port 9000 may not be called: loopback; the operator can open it","newestSeq":3,"next":{"deliveryId":"<id 1>:c:1","kind":"task","seq":1},"nextAttemptAt":null,"principal":"","state":"dead","taskId":"<id 1>","tenant":""}
@@ -122,7 +144,8 @@ async fn lists_are_paged_and_filtered() {
     let mut found = Vec::new();
     let mut token = String::new();
     loop {
-        let page = edge.ask(here(get(&format!("/api/outbox?state=dead&pageSize=2&pageToken={token}")))).await.json();
+        let page =
+            edge.ask(by_operator(get(&format!("/api/outbox?state=dead&pageSize=2&pageToken={token}")))).await.json();
         let page_ids = page["deliveries"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned());
         found.push(page_ids.collect::<Vec<_>>());
         token = page["nextPageToken"].as_str().unwrap().to_owned();
@@ -131,11 +154,11 @@ async fn lists_are_paged_and_filtered() {
         }
     }
     assert_eq!(found, [vec!["1", "2"], vec!["3", "4"], vec!["5"]]);
-    let one = edge.ask(here(get("/api/outbox?endpoint=http%3A%2F%2F127.0.0.1%3A9002"))).await.json();
+    let one = edge.ask(by_operator(get("/api/outbox?endpoint=http%3A%2F%2F127.0.0.1%3A9002"))).await.json();
     assert_eq!(one["deliveries"].as_array().unwrap().len(), 1);
     assert_eq!(one["deliveries"][0]["id"], "3");
     for state in ["waiting", "under-way"] {
-        let none = edge.ask(here(get(&format!("/api/outbox?state={state}")))).await.json();
+        let none = edge.ask(by_operator(get(&format!("/api/outbox?state={state}")))).await.json();
         assert_eq!(none["deliveries"], json!([]), "{state}");
     }
 }
@@ -143,7 +166,7 @@ async fn lists_are_paged_and_filtered() {
 #[tokio::test(start_paused = true)]
 async fn dead_letters_are_redriven_and_dropped() {
     let edge = with_dead_letters(4).await;
-    let change = async |path: &str, body: &str| edge.ask(here(post(path, body.to_owned()))).await;
+    let change = async |path: &str, body: &str| edge.ask(by_operator(post(path, body.to_owned()))).await;
     assert_eq!(change("/api/outbox/1:purge", "").await.json(), json!({"changed": 1}));
     assert_eq!(change("/api/outbox/1:purge", "").await.gist(), "404 INVALID_PARAMS");
     let one = change("/api/outbox:purge", r#"{"endpoint":"http://127.0.0.1:9001"}"#).await.json();
@@ -161,7 +184,7 @@ async fn dead_letters_are_redriven_and_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_wrong_is_named() {
-    let edge = Edge::new(open_server().host_check(true));
+    let edge = Edge::new(server_with_key());
     let mut shown = String::new();
     for (method, path, body) in [
         ("GET", "/api/outbox?state=lost", ""),
@@ -182,7 +205,7 @@ async fn what_is_wrong_is_named() {
         ("GET", "/api", ""),
         ("GET", "/api/other", ""),
     ] {
-        let asked = with(here(request(method.parse().unwrap(), path, body)), "content-type", "application/json");
+        let asked = with(by_operator(request(method.parse().unwrap(), path, body)), "content-type", "application/json");
         let answer = edge.ask(asked).await;
         shown.push_str(&format!("{method} {path} {body}: {} {}\n", answer.gist(), answer.json()["error"]["message"]));
     }
@@ -205,7 +228,7 @@ async fn what_is_wrong_is_named() {
         GET /api : 404 METHOD_NOT_FOUND "Method not found: /api"
         GET /api/other : 404 METHOD_NOT_FOUND "Method not found: /api/other"
     "#]].assert_eq(&shown);
-    let form = with(here(request(Method::POST, "/api/outbox:purge", "all=true")), "content-type", "text/plain");
+    let form = with(by_operator(request(Method::POST, "/api/outbox:purge", "all=true")), "content-type", "text/plain");
     assert_eq!(edge.ask(form).await.gist(), "400 CONTENT_TYPE_NOT_SUPPORTED");
 }
 

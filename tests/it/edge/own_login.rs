@@ -32,7 +32,7 @@ impl Authenticator for Users {
         self.0.fetch_add(1, Relaxed);
         Box::pin(async move {
             tokio::task::yield_now().await;
-            let user = head.headers.get("x-user").and_then(|user| user.to_str().ok()).unwrap_or_default();
+            let user = head.headers.get("x-session").and_then(|user| user.to_str().ok()).unwrap_or_default();
             match user {
                 "" => Err(ProtocolError::Unauthenticated { reason: "log in first".to_owned() }),
                 "banned" => Err(ProtocolError::PermissionDenied { reason: "you are banned".to_owned() }),
@@ -52,7 +52,7 @@ fn edge(users: &Users) -> Edge {
 #[tokio::test(start_paused = true)]
 async fn the_application_says_whose_tasks_a_caller_sees() {
     let edge = edge(&Users::default());
-    let sent = edge.ask(with(post("/message:send", message("hi").to_string()), "x-user", "alice")).await.json();
+    let sent = edge.ask(with(post("/message:send", message("hi").to_string()), "x-session", "alice")).await.json();
     let path = format!("/tasks/{}", sent["task"]["id"].as_str().unwrap());
     for (user, path, expected) in [
         ("alice", path.as_str(), "200"),
@@ -61,7 +61,7 @@ async fn the_application_says_whose_tasks_a_caller_sees() {
         ("alice", &format!("/globex{path}"), "404 TASK_NOT_FOUND"),
         ("alice", &format!("/initech{path}"), "403 PERMISSION_DENIED"),
     ] {
-        assert_eq!(edge.ask(with(get(path), "x-user", user)).await.gist(), expected, "{user} {path}");
+        assert_eq!(edge.ask(with(get(path), "x-session", user)).await.gist(), expected, "{user} {path}");
     }
 }
 
@@ -82,7 +82,7 @@ async fn each_request_is_asked_about_once_and_cards_never() {
     ] {
         let path = request.uri().clone();
         let before = users.0.load(Relaxed);
-        edge.ask(with(request, "x-user", "alice")).await;
+        edge.ask(with(request, "x-session", "alice")).await;
         assert_eq!(users.0.load(Relaxed) - before, 1, "{path}");
     }
     let before = users.0.load(Relaxed);
@@ -101,9 +101,9 @@ async fn what_the_application_refuses_has_the_form_of_the_binding() {
         ("nameless", "401 UNAUTHENTICATED"),
         ("slow", "503 UNAVAILABLE"),
     ] {
-        let rest = edge.ask(with(get("/tasks"), "x-user", user)).await;
+        let rest = edge.ask(with(get("/tasks"), "x-session", user)).await;
         assert_eq!(rest.gist(), expected, "{user}");
-        let rpc = edge.ask(with(post("/", rpc_body("SendMessage", message("hi"))), "x-user", user)).await;
+        let rpc = edge.ask(with(post("/", rpc_body("SendMessage", message("hi"))), "x-session", user)).await;
         assert_eq!((rpc.gist().as_str(), &rpc.json()["id"]), (expected, &serde_json::Value::Null), "{user}");
     }
     let grpc = grpc_request("/lf.a2a.v1.A2AService/ListTasks", &wire::ListTasksRequest::default());
@@ -143,14 +143,14 @@ async fn a_401_names_the_login_of_the_application_and_bearer_if_it_says_nothing(
 async fn an_operator_is_who_the_application_says_is_one() {
     let edge = edge(&Users::default());
     for (user, expected) in [("ops", "200"), ("alice", "403 PERMISSION_DENIED"), ("", "401 UNAUTHENTICATED")] {
-        assert_eq!(edge.ask(with(get("/api/outbox"), "x-user", user)).await.gist(), expected, "{user}");
+        assert_eq!(edge.ask(with(get("/api/outbox"), "x-session", user)).await.gist(), expected, "{user}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_identity_that_a_layer_has_found_is_taken_and_without_one_nobody_comes_in() {
     async fn log_in(mut request: AxumRequest, next: Next) -> Response {
-        if request.headers().contains_key("x-user") {
+        if request.headers().contains_key("x-session") {
             request.extensions_mut().insert(Identity::new("alice"));
         }
         next.run(request).await
@@ -161,7 +161,7 @@ async fn an_identity_that_a_layer_has_found_is_taken_and_without_one_nobody_come
     for (user, expected) in [(Some("alice"), 200), (None, 401)] {
         let mut request = http::Request::get("/a2a/tasks").header("a2a-version", "1.0");
         if let Some(user) = user {
-            request = request.header("x-user", user);
+            request = request.header("x-session", user);
         }
         let response = soon(app.clone().oneshot(request.body(Body::empty()).unwrap())).await.unwrap();
         assert_eq!(response.status(), expected, "{user:?}");

@@ -29,6 +29,7 @@ mod references;
 mod replaying;
 mod resuming;
 mod resuming_sends;
+mod self_fire;
 mod sending;
 mod shutdown;
 mod slow_readers;

@@ -8,7 +8,7 @@ use switchboard_core::call::Caller;
 use switchboard_core::model::{AgentCapabilities, AgentCard, Timestamp};
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::{CountingIds, MemoryStore};
-use switchboard_engine::ports::{Clock, Hints, Store, Webhook};
+use switchboard_engine::ports::{Clock, Dispatch, Hints, Store, Webhook};
 use switchboard_engine::runs::AgentSource;
 use switchboard_engine::{Engine, Registered};
 use switchboard_stores::sqlite::{SqliteOptions, SqliteStore};
@@ -106,11 +106,12 @@ pub(crate) struct Setup {
     agents: Vec<Registered>,
     webhook: Option<Arc<dyn Webhook>>,
     hints: Option<Arc<dyn Hints>>,
+    dispatch: Option<Arc<dyn Dispatch>>,
 }
 
 impl Setup {
     pub(crate) fn on(stock: Stock) -> Self {
-        Self { stock, limits: Limits::default(), agents: Vec::new(), webhook: None, hints: None }
+        Self { stock, limits: Limits::default(), agents: Vec::new(), webhook: None, hints: None, dispatch: None }
     }
 
     /// On a memory store.
@@ -138,6 +139,11 @@ impl Setup {
         self
     }
 
+    pub(crate) fn self_fire(mut self, dispatch: Arc<dyn Dispatch>) -> Self {
+        self.dispatch = Some(dispatch);
+        self
+    }
+
     pub(crate) fn start(self) -> World {
         let world = self.start_frozen();
         world.thaw();
@@ -146,13 +152,16 @@ impl Setup {
 
     /// An engine whose loops stand still: it answers calls, but renews no lease and takes nothing up.
     pub(crate) fn start_frozen(self) -> World {
-        let Self { stock, limits, agents, webhook, hints } = self;
+        let Self { stock, limits, agents, webhook, hints, dispatch } = self;
         let mut engine = Engine::builder(stock.open()).clock(stock.clock.clone()).ids(stock.ids.clone()).limits(limits);
         if let Some(webhook) = webhook {
             engine = engine.webhook(webhook);
         }
         if let Some(hints) = hints {
             engine = engine.hints(hints);
+        }
+        if let Some(dispatch) = dispatch {
+            engine = engine.self_fire(dispatch);
         }
         let first = agents[0].name.to_string();
         for agent in agents {

@@ -29,6 +29,15 @@ pub(crate) enum Synchronous {
     Normal,
 }
 
+/// What starts the runs of asynchronous sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Dispatch {
+    /// The process that has accepted the message.
+    Direct,
+    /// A request that the server posts to itself.
+    SelfFire,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Card {
     /// The members of every version, side by side.

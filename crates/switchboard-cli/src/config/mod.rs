@@ -10,6 +10,7 @@ mod agents;
 mod choices;
 mod environment;
 mod file;
+mod file_rights;
 mod flags;
 mod layer;
 mod listen;
@@ -28,7 +29,9 @@ use switchboard::{SigningSecrets, Tls, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
-pub(crate) use choices::{Audit, Card, CompatRpc, Effects, ErrorDetails, Idempotency, LogFormat, Synchronous};
+pub(crate) use choices::{
+    Audit, Card, CompatRpc, Dispatch, Effects, ErrorDetails, Idempotency, LogFormat, Synchronous,
+};
 pub(crate) use environment::Environment;
 pub(crate) use flags::SettingFlags;
 pub(crate) use layer::{layers_without_file, read_layers};
@@ -41,6 +44,9 @@ pub(crate) use typed::Secret;
 
 /// The name of the configuration file that is looked for in the current folder.
 pub(crate) const FILE_NAME: &str = "switchboard.toml";
+
+/// The file inside the data folder that holds the key of operators of a server without tokens.
+pub(crate) const OPERATOR_KEY_NAME: &str = "operator-key";
 
 /// The database inside the data folder.
 pub(crate) const DATABASE_NAME: &str = "switchboard.db";
@@ -59,12 +65,26 @@ pub(crate) struct Config {
     pub(crate) webhook_signing_secrets: Option<KnownSecrets>,
     /// The first is the default one. Never empty.
     pub(crate) agents: Vec<AgentConfig>,
+    /// The variable that says that this is production.
+    pub(crate) production: Option<&'static str>,
+    /// What is unsafe and does not keep the server from starting.
+    pub(crate) doubts: Vec<ConfigError>,
 }
 
 impl Config {
+    /// Whether callers are known by something that they show.
+    pub(crate) fn has_authentication(&self) -> bool {
+        self.tokens.is_some() || self.api_key.is_some()
+    }
+
+    /// Whether every call is refused, because this is production and nobody has said who may call.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.production.is_some() && !self.has_authentication() && !*self.server.allow_unauthenticated
+    }
+
     /// Where clients on other machines find this server and need no token: the address of the port, or the public URL.
     pub(crate) fn open_to_others_at(&self) -> Option<String> {
-        if self.tokens.is_some() {
+        if self.has_authentication() {
             return None;
         }
         let public = self.server.public_url.as_ref().filter(|url| !is_local_url(url));

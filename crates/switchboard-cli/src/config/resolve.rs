@@ -7,6 +7,7 @@ use std::path::Path;
 use switchboard::{Limits, ServerBuilder, Tls};
 
 use super::agents::resolve_agents;
+use super::file_rights;
 use super::layer::Layers;
 use super::row::Table;
 use super::secrets::{api_key, signing_secrets, tokens};
@@ -40,7 +41,24 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
         server.retention_tasks_max.value = MEMORY_TASKS_MAX;
     }
     let storage = server.storage();
-    errors.or(Some(Config { server, tls_settings, tls, storage, tokens, api_key, webhook_signing_secrets, agents }))
+    let production = environment.production_variable();
+    let mut doubts = file_rights::doubts(&server, &storage, folder);
+    if production.is_some() {
+        doubts.drain(..).for_each(|doubt| errors.add(doubt));
+        check_public_url(&server, &mut errors);
+    }
+    errors.or(Some(Config {
+        server,
+        tls_settings,
+        tls,
+        storage,
+        tokens,
+        api_key,
+        webhook_signing_secrets,
+        agents,
+        production,
+        doubts,
+    }))
 }
 
 impl Layers {
@@ -100,6 +118,10 @@ fn check_access(server: &ServerSettings, has_tokens: bool, environment: &Environ
     if has_tokens || *server.allow_unauthenticated || errors.is_doubtful(&["listen", "public_url"].map(of_server)) {
         return;
     }
+    // In production it starts, and refuses every call until it knows who may call.
+    if environment.production_variable().is_some() {
+        return;
+    }
     if !listen::is_local(*server.listen) {
         errors.add(server.listen.from.error(format_args!(
             "{} can be reached from other machines, and every client that reaches it could use every agent and read every task; {asks}",
@@ -109,9 +131,15 @@ fn check_access(server: &ServerSettings, has_tokens: bool, environment: &Environ
         errors.add(server.public_url.from.error(format_args!(
             "{url} invites clients from other machines, and each of them could use every agent and read every task; {asks}"
         )));
-    } else if let Some(variable) = environment.production_variable() {
-        errors.add(Origin::Variable(variable).error(format_args!(
-            "this says that the server is in production, where it does not start without knowing who may call; {asks}"
+    }
+}
+
+/// In production, cards send nobody to an address of another machine without encryption.
+fn check_public_url(server: &ServerSettings, errors: &mut Errors) {
+    let plain = server.public_url.as_ref().filter(|url| url.starts_with("http://") && !listen::is_local_url(url));
+    if let Some(url) = plain.filter(|_| !*server.allow_plain_http) {
+        errors.add(server.public_url.from.error(format_args!(
+            "{url} is not encrypted, and in production clients would send their tokens there; use https://, or say --allow-plain-http"
         )));
     }
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use switchboard::{CorvidOptions, Dialect, Limits, ProtocolBinding, SelectoolsOptions, ServerLimits};
 
 use super::choices::{
-    Audit, Card, CompatRpc, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Synchronous,
+    Audit, Card, CompatRpc, Dispatch, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Synchronous,
 };
 use super::layer::Layer;
 use super::row::Kind::{Bool, Choice, Command, List, Number, Path, Text};
@@ -87,6 +87,14 @@ settings! {
             "How long a run belongs to a server that gives no sign of life, in seconds")
         .more("The server renews the lease six times as often.")
         .default_of(|| number(Limits::default().lease_ms / 1_000));
+    dispatch: Dispatch = Row::new(Choice(words::<Dispatch>), TASKS,
+            "What starts the tasks of asynchronous sends: the process itself, or a request that it posts to itself")
+        .more("self-fire is for hosts that give each request its own time to work (docs/production.md). In production it needs A2A_SECRET.")
+        .flag("--dispatch", "direct|self-fire").variable("SWITCHBOARD_DISPATCH").default("direct");
+    dispatch_url: Option<String> = Row::new(Text(values::public_url), TASKS,
+            "Where these posts go, if not to the port of this process")
+        .flag("--dispatch-url", "URL").variable("SWITCHBOARD_DISPATCH_URL")
+        .unset("the own port").example("\"https://agents.example\"");
     queued_timeout_s: Option<u32> = Row::new(seconds(1, 365 * DAY_S), TASKS,
             "Fail a task that was not started so many seconds after it was submitted")
         .unset("no limit").example("180");
@@ -139,6 +147,22 @@ settings! {
             "Let every client call that reaches an address or a public URL beyond this machine, without a token")
         .more("All of them share all tasks; the log says so as a warning.")
         .flag("--allow-unauthenticated", "BOOL").variable("SWITCHBOARD_ALLOW_UNAUTHENTICATED").default("false");
+    allow_plain_http: bool = Row::new(Bool, ACCESS,
+            "Let the cards of a server in production name a public URL of another machine that begins with http://")
+        .more("Without it such a server does not start: clients would send their tokens there unencrypted (docs/production.md).")
+        .flag("--allow-plain-http", "BOOL").variable("SWITCHBOARD_ALLOW_PLAIN_HTTP").default("false");
+    allowed_hosts: Vec<String> = Row::new(List(Ok), ACCESS,
+            "Name of a host that the server answers to besides its own, without a port")
+        .more("A server without tokens refuses requests to names that are not its own: the host of the public URL, that of the \
+               certificate, the names of this machine and, if it listens beyond loopback, numeric addresses. With tokens, names are \
+               checked if this is set.")
+        .flag("--allowed-host", "HOST").variable("SWITCHBOARD_ALLOWED_HOST").default("").example("[\"agents.lan\"]");
+    open_peers: Vec<String> = Row::new(List(Ok), ACCESS,
+            "Addresses of callers that send no credentials, as in nexus=10.1.0.0/16 or corvid=192.0.2.7")
+        .more("Gateways of NEXUS and agents of corvid have none. They may use the paths of their dialect and no others, and see the \
+               tasks of their own address. Behind a proxy, the address is that of the proxy.")
+        .flag("--open-peer", "DIALECT=RANGE").variable("SWITCHBOARD_OPEN_PEER").default("")
+        .example("[\"nexus=10.1.0.0/16\"]");
     tenants: Vec<String> = Row::new(List(values::path_name), ACCESS, "Tenant that callers without a token may name")
         .flag("--tenant", "NAME").variable("SWITCHBOARD_TENANT").default("");
     outbound_allow: Vec<String> = Row::new(List(Ok), ACCESS,

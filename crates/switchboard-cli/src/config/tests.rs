@@ -21,6 +21,8 @@ fn load(flags: &[&str], variables: &[(&str, &str)], file: &str) -> Result<Config
         std::fs::write(folder.path().join(FILE_NAME), file).unwrap();
     }
     std::fs::write(folder.path().join("tokens.txt"), format!("# ours\n{TOKEN} alice acme,globex\n")).unwrap();
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(folder.path().join("tokens.txt"), private).unwrap();
     put_certificate(folder.path());
     load_in(folder.path(), flags, variables)
 }
@@ -144,6 +146,9 @@ fn every_setting_has_a_variable() {
         retention_tasks_max = 1000000
         retention_tasks_batch = 0
         allow_unauthenticated = true
+        allow_plain_http = false
+        allowed_hosts = []
+        open_peers = []
         tenants = ["acme", "globex"]
         outbound_allow = ["10.0.0.0/8", "127.0.0.1:9000"]
         body_bytes_max = 4096
@@ -382,9 +387,7 @@ fn agent_flags_are_about_the_default_agent() {
 }
 
 #[test]
-fn in_production_it_does_not_start_without_knowing_who_may_call() {
-    let why = "this says that the server is in production, where it does not start without knowing who may call; either give \
-               out tokens (--tokens FILE, or SWITCHBOARD_TOKENS) or say --allow-unauthenticated";
+fn in_production_it_is_closed_until_it_knows_who_may_call() {
     for (variables, culprit) in [
         (&[("NODE_ENV", "production")][..], "NODE_ENV"),
         (&[("NETLIFY", "true")], "NETLIFY"),
@@ -396,9 +399,15 @@ fn in_production_it_does_not_start_without_knowing_who_may_call() {
         (&[("FLY_APP_NAME", "agents")], "FLY_APP_NAME"),
         (&[("K_SERVICE", "agents")], "K_SERVICE"),
     ] {
-        assert_eq!(refusal(&[], variables, ""), format!("{culprit}: {why}"));
-        assert!(load(&["--tokens", "tokens.txt"], variables, "").is_ok(), "{culprit}");
-        assert!(load(&["--allow-unauthenticated"], variables, "").is_ok(), "{culprit}");
+        // At every address, and without any of what lets others start a server without tokens.
+        for flags in [&[][..], &["--listen", "0.0.0.0:0"], &["--public-url", "https://agents.example"]] {
+            let config = load(flags, variables, "").unwrap();
+            assert_eq!((config.production, config.is_closed()), (Some(culprit), true), "{flags:?}");
+        }
+        assert!(!load(&["--tokens", "tokens.txt"], variables, "").unwrap().is_closed(), "{culprit}");
+        assert!(!load(&["--allow-unauthenticated"], variables, "").unwrap().is_closed(), "{culprit}");
+        let key = [variables, &[("KEY", "0123456789abcdef")]].concat();
+        assert!(!load(&["--api-key-env", "KEY"], &key, "").unwrap().is_closed(), "{culprit}");
     }
     for harmless in [
         &[("NODE_ENV", "development")][..],
@@ -406,8 +415,27 @@ fn in_production_it_does_not_start_without_knowing_who_may_call() {
         &[("AWS_LAMBDA_FUNCTION_NAME", "agents"), ("NETLIFY_LOCAL", "true")],
         &[("CF_PAGES", "0"), ("VERCEL", ""), ("RENDER", " "), ("NETLIFY", "false")],
     ] {
-        assert!(load(&[], harmless, "").is_ok(), "{harmless:?}");
+        let config = load(&[], harmless, "").unwrap();
+        assert_eq!((config.production, config.is_closed()), (None, false), "{harmless:?}");
     }
+}
+
+#[test]
+fn in_production_a_card_names_no_foreign_address_without_encryption() {
+    let production = &[("NODE_ENV", "production")];
+    let open = |url: &str, more: &[&str]| {
+        let flags = [&["--allow-unauthenticated", "--public-url", url], more].concat();
+        load(&flags, production, "").map(|_| ())
+    };
+    assert_eq!(
+        open("http://agents.example/a2a", &[]).unwrap_err(),
+        "--public-url: http://agents.example/a2a is not encrypted, and in production clients would send their tokens there; use \
+         https://, or say --allow-plain-http"
+    );
+    assert_eq!(open("http://agents.example/a2a", &["--allow-plain-http"]), Ok(()));
+    assert_eq!(open("https://agents.example/a2a", &[]), Ok(()));
+    assert_eq!(open("http://127.0.0.1:8080", &[]), Ok(()));
+    assert!(load(&["--allow-unauthenticated", "--public-url", "http://agents.example"], &[], "").is_ok());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use switchboard::{Dialect, ProtocolBinding};
 
 use super::choices::{
-    Audit, Card, CompatRpc, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Synchronous,
+    Audit, Card, CompatRpc, Dispatch, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Synchronous,
 };
 use super::layer::Layer;
 use super::row::{Row, Value};
@@ -241,4 +241,4 @@ macro_rules! choices {
         }
     )* };
 }
-choices!(Audit Card CompatRpc Effects ErrorDetails Idempotency KindName LogFormat Recovery Synchronous);
+choices!(Audit Card CompatRpc Dispatch Effects ErrorDetails Idempotency KindName LogFormat Recovery Synchronous);

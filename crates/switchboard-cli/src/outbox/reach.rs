@@ -10,9 +10,10 @@ use switchboard::OfflineOutbox;
 use switchboard::outbound::{AddressPolicy, Client, Error, ErrorKind, RequestLimits, TlsFault, Trust};
 
 use crate::cli::OutboxTarget;
-use crate::config::{DATABASE_NAME, Environment, Storage, local_url, read_layers};
+use crate::config::{DATABASE_NAME, Environment, OPERATOR_KEY_NAME, Storage, is_local_url, local_url, read_layers};
 use crate::db::os_user;
 use crate::failure::Failure;
+use crate::operator_key;
 
 /// An answer that takes longer, or is larger, is none.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -60,7 +61,14 @@ impl Reach {
             (None, Some(own)) if place.url.is_none() => Trust::Certificate(folder.join(own)),
             (None, _) => Trust::PublicAuthorities,
         };
-        let server = Server::new(url, place.token(environment, folder)?, trust)?;
+        let token = match (place.token(environment, folder)?, &database) {
+            // A server on this machine may be one without tokens, whose key is beside its database.
+            (None, Some(database)) if place.url.as_deref().is_none_or(is_local_url) => {
+                operator_key::read(&database.with_file_name(OPERATOR_KEY_NAME))
+            }
+            (token, _) => token,
+        };
+        let server = Server::new(url, token, trust)?;
         match server.ask(Method::GET, "/healthz", None).await {
             Err(Trouble::Unreachable(why)) => {
                 match database.filter(|database| place.url.is_none() && database.exists()) {

@@ -46,6 +46,13 @@ pub struct Hint<'a> {
     pub seq: u64,
 }
 
+/// Posts to the server's own processor route, so that a run is started by a request of its own. Used only by servers that say so.
+pub trait Dispatch: Send + Sync {
+    /// Asks for the run of this task. The future ends with the answer, or when there is none; what came of it is logged by the
+    /// adapter. A post may be lost, or arrive twice.
+    fn post(&self, task: &TaskId) -> BoxFuture<'static, ()>;
+}
+
 pub trait Hints: Send + Sync {
     /// Tells all processes that share the store. The sender may receive its own hint.
     fn notify(&self, hint: Hint<'_>);

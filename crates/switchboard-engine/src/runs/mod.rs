@@ -14,6 +14,7 @@ mod registry;
 mod run_hold;
 mod run_time;
 mod runner;
+mod self_fire;
 mod sweeper;
 mod turn;
 
@@ -33,5 +34,6 @@ pub(crate) use recovery::give_back;
 pub(crate) use registry::{Begun, RunRegistry, RunSlot};
 pub(crate) use run_hold::RunHold;
 pub(crate) use runner::{Run, RunStart, poll_once};
+pub(crate) use self_fire::{SelfFire, process};
 pub(crate) use sweeper::sweep;
 pub(crate) use turn::TurnStart;

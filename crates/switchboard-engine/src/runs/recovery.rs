@@ -26,6 +26,8 @@ pub(super) struct ClaimedRun {
     pub(super) record: Arc<Record>,
     /// Whether the run had begun when its holder died or stopped renewing.
     pub(super) interrupted: bool,
+    /// Whether no process can have begun with it.
+    pub(super) is_fresh: bool,
 }
 
 /// Resumes a run that this process has claimed, at `claimed_at` or later. Returns a lease to release if the run is not
@@ -35,7 +37,7 @@ pub(super) async fn resume_claimed(
     claimed: ClaimedRun,
     claimed_at: Timestamp,
 ) -> Result<Option<Release>, StoreError> {
-    let ClaimedRun { record, interrupted } = claimed;
+    let ClaimedRun { record, interrupted, is_fresh } = claimed;
     let (fence, attempt) = record.with_head(|head| (head.fence, head.attempt));
     let Some(key) = record.key().filter(|key| !engine.runs.is_at_work(*key, fence)) else { return Ok(None) };
     let Some(agent) = engine.agents.get(&record.scope.agent).cloned() else { return Ok(None) };
@@ -55,11 +57,13 @@ pub(super) async fn resume_claimed(
     let policy = &agent.source.traits().recovery;
     match judge(&stored.head, interrupted, policy, &engine.limits, engine.now()) {
         Verdict::Run => {
-            agent.source.runs().recover();
+            if !is_fresh {
+                agent.source.runs().recover();
+            }
             tracing::debug!(task = %record.id, agent = %agent.name, attempt, "run taken up again");
             let background = engine.background(&agent, &record.scope, &stored).await;
             let held = engine.hold_accepted(&record.scope.owner, &stored.folded.task, true);
-            let from = RunStart { begun: Begun::NotYet, leased_at: claimed_at, interrupted: true, held };
+            let from = RunStart { begun: Begun::NotYet, leased_at: claimed_at, interrupted: !is_fresh, held };
             if let Some(run) = Run::begin(engine.clone(), agent, record, &stored, background, from) {
                 run.spawn();
             }
@@ -301,7 +305,8 @@ impl UnservedAgents {
         };
         let interrupted = run.interrupted;
         let record = Record::stored(run.stored);
-        match end_run(engine, &record, interrupted, end).await {
+        let runs = &engine.counters.unserved_runs;
+        match end_run(engine, &record, interrupted, end, runs).await {
             // The store has put the task into quarantine.
             Err(StoreError::Damaged(_)) => Ok(()),
             ended => ended,
@@ -309,13 +314,20 @@ impl UnservedAgents {
     }
 }
 
-async fn end_run(engine: &EngineState, record: &Record, interrupted: bool, end: End) -> Result<(), StoreError> {
+/// Claims a run that nobody holds, and ends it. Nothing is done if another process has claimed it.
+pub(super) async fn end_run(
+    engine: &EngineState,
+    record: &Record,
+    interrupted: bool,
+    end: End,
+    runs: &RunCounters,
+) -> Result<(), StoreError> {
     if !engine.claim(record, interrupted).await? {
         return Ok(());
     }
     let Some(stored) = engine.stored_task(&record.scope, &record.id).await? else { return Ok(()) };
     if let Some(inbound) = stored.folded.open_turns.first().cloned() {
-        end_claimed(engine, record, inbound, end, &engine.counters.unserved_runs, RunEnd::Unserved).await;
+        end_claimed(engine, record, inbound, end, runs, RunEnd::Unserved).await;
     }
     Ok(())
 }

@@ -82,6 +82,10 @@ async fn tend(
     let due = engine.store.due_runs(&engine.served, CLAIM_BATCH).await?;
     let is_all = due.len() < CLAIM_BATCH;
     let (due, renewed) = renew_own(engine, due).await?;
+    let due = match &engine.self_fire {
+        Some(self_fire) => self_fire.hold_back(engine, due).await?,
+        None => due,
+    };
     let Claims { claimed, failed } = claim_all(engine, due).await;
     let found = match is_all {
         true => SweepResult::All,
@@ -126,7 +130,7 @@ async fn claim_all(engine: &EngineState, due: Vec<DueRun>) -> Claims {
         }
         let record = Record::stored(stored);
         match engine.claim(&record, interrupted).await {
-            Ok(true) => Ok(Some(ClaimedRun { record: Arc::new(record), interrupted })),
+            Ok(true) => Ok(Some(ClaimedRun { record: Arc::new(record), interrupted, is_fresh: false })),
             // The store has put the task into quarantine and will not list it again.
             Ok(false) | Err(StoreError::Damaged(_)) => Ok(None),
             Err(error) => Err(error),

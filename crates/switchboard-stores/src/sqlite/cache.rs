@@ -72,26 +72,24 @@ impl Cache {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// None if the record is not cached; `Some(None)` if it is cached but belongs to another owner.
-    pub(super) fn head(&self, scope: &Scope, id: &TaskId) -> Option<Option<StoredHead>> {
+    /// None if the record is not cached, or belongs to another owner. A caller then looks into the file in either case, so that
+    /// the time of an answer does not tell whether a task of another owner is cached.
+    pub(super) fn head(&self, scope: &Scope, id: &TaskId) -> Option<StoredHead> {
         let mut state = self.lock();
-        let entry = state.records.get_mut(id)?;
-        entry.used = true;
-        let own = entry.scope == *scope;
-        Some(own.then(|| StoredHead { key: entry.key, scope: scope.clone(), head: entry.head.clone() }))
+        let entry = state.own_entry(scope, id)?;
+        Some(StoredHead { key: entry.key, scope: scope.clone(), head: entry.head.clone() })
     }
 
-    pub(super) fn task(&self, scope: &Scope, id: &TaskId) -> Option<Option<StoredTask>> {
+    /// As [`Cache::head`], with the whole task.
+    pub(super) fn task(&self, scope: &Scope, id: &TaskId) -> Option<StoredTask> {
         let mut state = self.lock();
-        let entry = state.records.get_mut(id)?;
-        entry.used = true;
-        let own = entry.scope == *scope;
-        Some(own.then(|| StoredTask {
+        let entry = state.own_entry(scope, id)?;
+        Some(StoredTask {
             key: entry.key,
             head: entry.head.clone(),
             folded: entry.folded.clone(),
             outlined: Vec::new(),
-        }))
+        })
     }
 
     pub(super) fn generation(&self) -> CacheGeneration {
@@ -146,6 +144,13 @@ impl Updates<'_> {
 }
 
 impl State {
+    /// The entry of a record for its owner, for whom it then stays longer. Reads by others change nothing.
+    fn own_entry(&mut self, scope: &Scope, id: &TaskId) -> Option<&Entry> {
+        let entry = self.records.get_mut(id).filter(|entry| entry.scope == *scope)?;
+        entry.used = true;
+        Some(entry)
+    }
+
     fn insert(&mut self, key: TaskKey, scope: Scope, head: Arc<Head>, folded: Arc<Folded>, bytes: u64) {
         if bytes > RECORD_BYTES_MAX {
             return;
@@ -235,3 +240,7 @@ fn folded_bytes(folded: &Folded) -> u64 {
         + folded.reply.as_deref().map_or(0, |reply| about.message(reply))
         + about.metadata(folded.checkpoint.as_ref())
 }
+
+#[cfg(test)]
+#[path = "cache_tests.rs"]
+mod tests;

@@ -136,10 +136,9 @@ impl SqliteStore {
         history_max: Option<u32>,
     ) -> Result<Option<StoredTask>, StoreError> {
         let generation = self.cache.generation();
-        let of = scope.clone();
-        let named = TaskRef::Id(id.clone());
-        let read = move |connection: &Connection| read::task(connection, &of, &id, bytes_max, history_max);
-        let stored = self.read_of(named, read).await?;
+        let (of, named) = (scope.clone(), id.clone());
+        let read = move |connection: &Connection| read::task(connection, &of, &named, bytes_max, history_max);
+        let stored = self.read_by_id(scope.clone(), id, read).await?;
         if let Some(stored) = &stored
             && too_large(&stored.head, bytes_max).is_empty()
             && !stored.folded.is_shortened
@@ -157,11 +156,9 @@ impl SqliteStore {
         bytes_max: u64,
         history_max: Option<u32>,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        let fits = |found: &Option<StoredTask>| {
-            found.as_ref().is_none_or(|stored| too_large(&stored.head, bytes_max).is_empty())
-        };
+        let fits = |found: &StoredTask| too_large(&found.head, bytes_max).is_empty();
         match self.cache.task(scope, id).filter(fits) {
-            Some(found) => Box::pin(ready(Ok(found))),
+            Some(found) => Box::pin(ready(Ok(Some(found)))),
             None => Box::pin(self.read_task(scope.clone(), id.clone(), bytes_max, history_max)),
         }
     }
@@ -182,6 +179,25 @@ impl SqliteStore {
             runs::due_runs_of_others(connection, &quarantine, &query, &agents, after, limit)
         };
         self.readers.run(read).await
+    }
+
+    /// Runs a read of a task that a caller names. What is left to be filed is filed for its owner alone: for everybody else, a
+    /// task at work is looked up in the same way as one that does not exist.
+    async fn read_by_id<T: Send + 'static>(
+        &self,
+        scope: Scope,
+        id: TaskId,
+        read: impl FnOnce(&Connection) -> Result<Option<T>, Failure> + Send + 'static,
+    ) -> Result<Option<T>, StoreError> {
+        let named = TaskRef::Id(id.clone());
+        if self.unfiled.find(&named).is_some() {
+            let look =
+                move |connection: &Connection| Ok(read::find(connection, &scope, &id).is_ok_and(|row| row.is_none()));
+            if self.readers.run(look).await? {
+                return Ok(None);
+            }
+        }
+        self.read_of(named, read).await
     }
 
     /// Runs a read of one task. If stored data is damaged, only this task is put into quarantine.
@@ -231,11 +247,11 @@ impl TaskLog for SqliteStore {
 
     fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>> {
         match self.cache.head(scope, id) {
-            Some(found) => Box::pin(ready(Ok(found))),
+            Some(found) => Box::pin(ready(Ok(Some(found)))),
             None => {
-                let (scope, id) = (scope.clone(), id.clone());
-                let named = TaskRef::Id(id.clone());
-                Box::pin(self.read_of(named, move |connection| read::head(connection, &scope, &id)))
+                let (of, named) = (scope.clone(), id.clone());
+                let read = move |connection: &Connection| read::head(connection, &of, &named);
+                Box::pin(self.read_by_id(scope.clone(), id.clone(), read))
             }
         }
     }
@@ -265,9 +281,9 @@ impl TaskLog for SqliteStore {
         accepted: &'a Accepted,
         bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>> {
-        let (scope, accepted) = (scope.clone(), accepted.clone());
-        let named = TaskRef::Id(accepted.task_id.clone());
-        Box::pin(self.read_of(named, move |connection| task_as_accepted(connection, &scope, &accepted, bytes_max)))
+        let (of, named) = (scope.clone(), accepted.clone());
+        let read = move |connection: &Connection| task_as_accepted(connection, &of, &named, bytes_max);
+        Box::pin(self.read_by_id(scope.clone(), accepted.task_id.clone(), read))
     }
 
     fn artifact<'a>(
@@ -277,9 +293,9 @@ impl TaskLog for SqliteStore {
         artifact: &'a ArtifactId,
         part: Option<u64>,
     ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>> {
-        let (scope, id, artifact) = (scope.clone(), id.clone(), artifact.clone());
-        let named = TaskRef::Id(id.clone());
-        Box::pin(self.read_of(named, move |connection| download::open(connection, &scope, &id, &artifact, part)))
+        let (of, named, artifact) = (scope.clone(), id.clone(), artifact.clone());
+        let read = move |connection: &Connection| download::open(connection, &of, &named, &artifact, part);
+        Box::pin(self.read_by_id(scope.clone(), id.clone(), read))
     }
 
     fn read_artifact(

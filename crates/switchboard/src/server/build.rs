@@ -19,12 +19,15 @@ use super::edge::admit::{Cors, is_loopback_host};
 use super::edge::paths::check_name;
 use super::edge::request_log::AccessLog;
 use super::edge::shared::choice;
+use super::exposure::{BuiltExposure, Exposure};
 use super::host::{Host, MountedEndpoint};
+use super::internal::dispatch::SelfPoster;
+use super::internal::token::InternalTokens;
 use super::limits::ServerLimits;
 use super::serve_error::ServeError;
 use super::serving::Server;
 use super::transport::tls::Tls;
-use crate::outbound::{AddressPolicy, Client};
+use crate::outbound::{AddressPolicy, Client, Trust};
 use crate::protocol_binding::ProtocolBinding;
 use crate::webhooks::WebhookSender;
 
@@ -51,6 +54,11 @@ pub(crate) struct Parts {
     pub(crate) tls: Option<Tls>,
     pub(crate) access_log: Option<AccessLog>,
     pub(crate) since: Timestamp,
+    pub(crate) exposure: BuiltExposure,
+    /// None without a secret.
+    pub(crate) internal_tokens: Option<InternalTokens>,
+    /// Set if asynchronous sends are started by posts.
+    pub(crate) self_poster: Option<Arc<SelfPoster>>,
 }
 
 /// One agent or mounted endpoint.
@@ -71,6 +79,8 @@ impl ServerBuilder {
         let public_url = self.check()?;
         let is_public = public_url.as_ref().and_then(Uri::host).is_some_and(|host| !is_loopback_host(host));
         let (authentication, has_short_key) = self.authentication(is_public)?;
+        let exposure =
+            self.exposure.build(authentication.is_open(), self.allow_unauthenticated, public_url.as_ref())?;
         let schemes = authentication.schemes(std::mem::take(&mut self.security_schemes));
         let served = std::mem::take(&mut self.served);
         let mut registered = Vec::new();
@@ -96,11 +106,16 @@ impl ServerBuilder {
         };
         let outbound = self.outbound()?;
         let webhook = self.webhook(outbound.clone(), &clock)?;
+        let (internal_tokens, self_poster) = self.internal(&clock)?;
         let engine = match registered.is_empty() {
             true => None,
             false => {
                 let store = self.store.open(&clock, &self.engine_limits)?;
                 let engine = Engine::builder(store).clock(clock.clone()).webhook(Arc::new(webhook));
+                let engine = match &self_poster {
+                    Some(poster) => engine.self_fire(poster.clone()),
+                    None => engine,
+                };
                 let engine = engine.limits(self.engine_limits).log_completed_tasks(self.log_completed_tasks);
                 let engine = engine.audit(self.audit);
                 Some(registered.into_iter().fold(engine, EngineBuilder::agent).build())
@@ -139,6 +154,9 @@ impl ServerBuilder {
             tls: self.tls,
             access_log: self.access_log,
             since: clock.now(),
+            exposure,
+            internal_tokens,
+            self_poster,
         };
         Ok(Server::new(parts))
     }
@@ -161,7 +179,8 @@ impl ServerBuilder {
         let public_url = self.public_url.as_deref().map(parse_public_url).transpose()?;
         let is_public = public_url.as_ref().and_then(Uri::host).is_some_and(|host| !is_loopback_host(host));
         let is_open = !self.has_credentials() && self.authenticator.is_none();
-        if is_public && is_open && !self.allow_unauthenticated {
+        let is_closed = self.exposure.closes(is_open, self.allow_unauthenticated);
+        if is_public && is_open && !is_closed && !self.allow_unauthenticated {
             let url = self.public_url.as_deref().unwrap_or_default();
             return Err(ServeError::new(format!(
                 "the public URL {url:?} invites clients from other machines, and without tokens each of them could use every \
@@ -200,6 +219,38 @@ impl ServerBuilder {
     /// Whether something is configured that callers can prove themselves by.
     fn has_credentials(&self) -> bool {
         self.tokens.is_some() || self.api_key.is_some() || self.shared_secret.is_some() || !self.issuers.is_empty()
+    }
+
+    /// The tokens of requests that the server posts to itself, and what posts them.
+    #[expect(clippy::type_complexity, reason = "two things that are made from one secret")]
+    fn internal(
+        &self,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<(Option<InternalTokens>, Option<Arc<SelfPoster>>), ServeError> {
+        let Exposure { internal_secret, self_fire, self_fire_url, production, .. } = &self.exposure;
+        let secret = internal_secret.as_deref().map(str::trim).filter(|secret| !secret.is_empty());
+        let tokens = match secret {
+            Some(secret) => Some(InternalTokens::new(secret)),
+            None if *self_fire && *production => {
+                return Err(ServeError::new(
+                    "in production, tasks are started by posts of the server to itself only if they can be signed; set A2A_SECRET, or \
+                     call ServerBuilder::internal_secret",
+                ));
+            }
+            // Posts come back to this process, so a secret that nobody else knows will do.
+            None if *self_fire => Some(InternalTokens::new(&fresh_secret()?)),
+            None => None,
+        };
+        let Some(tokens) = tokens.filter(|_| *self_fire) else {
+            return Ok((secret.map(InternalTokens::new), None));
+        };
+        let own_certificate = self.tls.as_ref().and_then(Tls::certificate_file);
+        let trust = match (self_fire_url, own_certificate) {
+            (None, Some(file)) => Trust::Certificate(file.to_path_buf()),
+            (Some(_), _) | (None, None) => Trust::PublicAuthorities,
+        };
+        let poster = SelfPoster::new(tokens.clone(), clock.clone(), self_fire_url.clone(), trust)?;
+        Ok((Some(tokens), Some(Arc::new(poster))))
     }
 
     /// How callers are authenticated, and whether a key or a secret is short enough to be guessed.
@@ -286,6 +337,13 @@ fn parse_public_url(url: &str) -> Result<Uri, ServeError> {
         return Err(wrong("must not have a query"));
     }
     Ok(parsed)
+}
+
+/// A secret that only this process knows.
+fn fresh_secret() -> Result<String, ServeError> {
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| ServeError::new(format!("there is no randomness: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Where the key that all callers share comes from.

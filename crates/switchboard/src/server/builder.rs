@@ -19,6 +19,7 @@ use super::build::ApiKey;
 use super::cards::CardForm;
 use super::edge::admit::Cors;
 use super::edge::request_log::AccessLog;
+use super::exposure::Exposure;
 use super::host::StoreChoice;
 use super::limits::ServerLimits;
 use super::transport::tls::Tls;
@@ -71,6 +72,7 @@ pub struct ServerBuilder {
     pub(super) access_log: Option<AccessLog>,
     pub(super) log_completed_tasks: bool,
     pub(super) audit: AuditLevel,
+    pub(super) exposure: Exposure,
 }
 
 impl ServerBuilder {
@@ -104,6 +106,7 @@ impl ServerBuilder {
             access_log: None,
             log_completed_tasks: true,
             audit: AuditLevel::default(),
+            exposure: Exposure::default(),
         }
     }
 

@@ -31,6 +31,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::server::downloads::{Downloads, WantedArtifact};
 use crate::server::edge::paths::encode;
+use crate::server::internal::Processor;
 use crate::server::operator::Operations;
 use crate::server::operator::metrics::{buckets, family, histogram, read, sample, single};
 use crate::server::serve_error::ServeError;
@@ -148,11 +149,24 @@ impl Host {
         Some(Arc::new(EngineDownloads { engine, agent: agent.into() }))
     }
 
+    /// Starts the runs of tasks that were enqueued.
+    pub(crate) fn task_processor(&self) -> Option<Arc<dyn Processor>> {
+        self.engine.clone().map(|engine| Arc::new(TaskProcessor(engine)) as Arc<dyn Processor>)
+    }
+
     /// Makes links to artifacts begin with `base`, the public URL without a slash at its end.
     pub(crate) fn serve_artifacts_at(&self, base: &str) {
         if let Some(engine) = &self.engine {
             engine.serve_artifacts_at(Arc::new(ServedAt { base: base.to_owned() }));
         }
+    }
+}
+
+struct TaskProcessor(Engine);
+
+impl Processor for TaskProcessor {
+    fn process<'a>(&'a self, row: &'a str) -> BoxFuture<'a, Result<(), ProtocolError>> {
+        Box::pin(async move { self.0.process(&TaskId::from(row)).await.map(drop) })
     }
 }
 

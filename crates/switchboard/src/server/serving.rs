@@ -50,7 +50,7 @@ impl Server {
     /// [`ServerBuilder::allow_unauthenticated`] says that this is meant.
     pub async fn bind(mut self, addr: SocketAddr) -> Result<Bound, ServeError> {
         let is_open = self.parts.authentication.is_open() && !self.parts.allow_unauthenticated;
-        if is_open && !addr.ip().to_canonical().is_loopback() {
+        if is_open && !self.parts.exposure.is_closed && !addr.ip().to_canonical().is_loopback() {
             return Err(ServeError::new(format!(
                 "{addr} can be reached from other machines, and every client that reaches it could use every agent and read \
                  every task; give out tokens (ServerBuilder::tokens), or call ServerBuilder::allow_unauthenticated"

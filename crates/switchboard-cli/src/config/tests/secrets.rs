@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{load_in, print, refusal};
+use super::{TOKEN, load_in, print, refusal};
 use crate::config::{Config, FILE_NAME};
 
 const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -106,4 +106,37 @@ fn bad_secrets_are_refused_by_the_name_of_their_setting_and_not_quoted() {
     ] {
         assert_eq!(refusal(&[], &variables, &format!("[server]\n{file}")), refused);
     }
+}
+
+#[test]
+fn files_that_others_can_get_at_are_reported_and_in_production_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("tokens.txt"), format!("{TOKEN} alice\n")).unwrap();
+    std::fs::write(path("signing.txt"), format!("whsec_{}\n", "QUJD".repeat(8))).unwrap();
+    std::fs::create_dir(path("data")).unwrap();
+    let flags = ["--tokens", "tokens.txt", "--webhook-signing-secret-file", "signing.txt", "--data", "data"];
+    let chmod = |mode: u32| {
+        for (name, more) in [("tokens.txt", 0), ("signing.txt", 0), ("data", 0o110)] {
+            std::fs::set_permissions(path(name), std::fs::Permissions::from_mode(mode | more)).unwrap();
+        }
+    };
+    let production = &[("NODE_ENV", "production")][..];
+    for mode in [0o644, 0o602] {
+        chmod(mode);
+        let doubts: Vec<String> =
+            load_in(folder.path(), &flags, &[]).unwrap().doubts.iter().map(ToString::to_string).collect();
+        let expected = [
+            "--tokens: every user of this machine can get at tokens.txt; `chmod o= tokens.txt` keeps it private",
+            "--webhook-signing-secret-file: every user of this machine can get at signing.txt; `chmod o= signing.txt` keeps it private",
+            "--data: every user of this machine can look into data; `chmod o= data` keeps it private",
+        ];
+        assert_eq!(doubts, expected);
+        let refused = load_in(folder.path(), &flags, production).unwrap_err();
+        assert_eq!(refused.lines().collect::<Vec<_>>(), expected);
+    }
+    // What the owner's group may do is the owner's choice: that is how secrets are mounted for a service.
+    chmod(0o640);
+    assert!(load_in(folder.path(), &flags, production).unwrap().doubts.is_empty());
 }

@@ -9,6 +9,7 @@ mod damage;
 mod damaged;
 mod files;
 mod flips;
+mod foreign;
 mod long;
 mod power_cut;
 mod recent;

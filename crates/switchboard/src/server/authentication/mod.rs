@@ -36,7 +36,6 @@ use switchboard_engine::supervisor::{Kind, Supervisor};
 use switchboard_engine::system::SystemClock;
 
 use crate::outbound::Client;
-use crate::server::edge::shared::Shared;
 
 pub use application::{Authenticator, IdentityFromExtensions};
 pub use identity::Identity;
@@ -215,27 +214,6 @@ pub(crate) const BEARER_HINT: &str = "send a token of this server as Authorizati
 /// One text for all causes: a caller that guesses learns nothing from it.
 pub(crate) fn unauthenticated(hint: &str) -> ProtocolError {
     ProtocolError::Unauthenticated { reason: hint.to_owned() }
-}
-
-/// What proxies add.
-const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
-
-/// Whether a caller is an operator: a caller whose identity says so or, on an open server, one on this machine. A server
-/// that others reach through a proxy cannot tell the two apart, so there nobody is one without a token.
-pub(crate) fn check_operator(shared: &Shared, identity: &Identity, headers: &HeaderMap) -> Result<(), ProtocolError> {
-    let denied = |reason: &str| Err(ProtocolError::PermissionDenied { reason: reason.to_owned() });
-    match &shared.authentication {
-        _ if identity.operator => Ok(()),
-        Authentication::Configured(_) => denied("the token is not an operator's; its line must end with +operator"),
-        Authentication::Custom(_) => denied("you are not an operator of this server"),
-        Authentication::Open(_) if !shared.gate.is_for_this_machine() => {
-            denied("without tokens, only a server for this machine alone has operators")
-        }
-        Authentication::Open(_) if FORWARDED.iter().any(|name| headers.contains_key(*name)) => {
-            denied("without tokens, operators are on this machine, and this request was forwarded")
-        }
-        Authentication::Open(_) => Ok(()),
-    }
 }
 
 impl fmt::Debug for Authentication {

@@ -9,6 +9,7 @@ use switchboard_core::dialect::json::Decoded;
 use switchboard_core::dialect::{Dialect, for_open_reader, v0_3, v1_0};
 use switchboard_core::error::ProtocolError;
 
+use super::compat::alias::{First, ask_for_task, task_of};
 use super::compat::{self, CompatBinding};
 use super::sse::{Framing, SseBody};
 use super::{Binding, CallAgent, Envelope, Rejection, check_content_type};
@@ -24,12 +25,14 @@ pub(crate) struct JsonRpc {
     only_events: bool,
     /// The call, if it is in a compat dialect. Boxed, so that others do not carry its size.
     compat: Option<Box<CompatBinding>>,
+    /// Whether the call is about a task that a client of NEXUS may have named itself.
+    may_be_alias: bool,
 }
 
 impl JsonRpc {
     pub(crate) fn new() -> Self {
         let verdict = Detected { dialect: Dialect::V1_0, is_open: false };
-        Self { id: String::new(), verdict, only_events: false, compat: None }
+        Self { id: String::new(), verdict, only_events: false, compat: None, may_be_alias: false }
     }
 }
 
@@ -91,7 +94,9 @@ impl Binding for JsonRpc {
         }
         let limits = &request.shared.decode_limits;
         let decode = if self.verdict.dialect == Dialect::V1_0 { v1_0::decode_call } else { v0_3::rpc::decode_call };
-        Ok(decode(&envelope.method, envelope.params, limits)?)
+        let decoded = decode(&envelope.method, envelope.params, limits)?;
+        self.may_be_alias = self.verdict.is_open && task_of(&decoded.request).is_some();
+        Ok(decoded)
     }
 
     fn set_caller(&mut self, caller: &mut Caller) {
@@ -101,6 +106,9 @@ impl Binding for JsonRpc {
     }
 
     fn call_agent(&mut self) -> Option<CallAgent> {
+        if self.may_be_alias {
+            return Some(Box::new(|agent, caller, request| ask_for_task(agent, caller, request, First::Id)));
+        }
         self.compat.as_mut()?.call_agent()
     }
 

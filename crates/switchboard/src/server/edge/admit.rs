@@ -1,6 +1,7 @@
 //! The first stage: decides whether a request is admitted. Listening on loopback alone does not protect a server: a
 //! page in a browser on this machine can reach a local port, and a foreign DNS name can point at it. On loopback, a
-//! Host or Origin that is neither loopback nor our own is turned away. Web pages may not call from a browser unless a
+//! Host or Origin that is neither loopback nor our own is turned away. A server that everybody may call from other machines
+//! is no safer: the browser of a reader may reach it where its attacker cannot ([`HostRule`]). Web pages may not call from a browser unless a
 //! setting allows their origin; only the public card may be read from any page.
 //!
 //! A server without a public URL answers to `127.0.0.1`, `localhost` and `[::1]` ([`Origins`]), and a client may accept a
@@ -30,9 +31,19 @@ pub(crate) fn admit(
     public: bool,
 ) -> (Result<(), &'static str>, CommonHeaders) {
     let origin = parts.headers.get(header::ORIGIN);
-    let admitted = shared.gate.admits(authority, origin, &shared.cors, public);
+    let admitted = match is_ambiguous(&parts.headers) {
+        false => shared.gate.admits(authority, origin, &shared.cors, public),
+        true => Err("the request names its host or its origin twice (Host and Origin headers)"),
+    };
     let request_id = shared.request_ids.name(&parts.headers);
     (admitted, CommonHeaders { public, origin: origin.cloned(), request_id })
+}
+
+/// Whether a request has a second `Host` or `Origin`: a proxy before this server may have checked the other one.
+fn is_ambiguous(headers: &HeaderMap) -> bool {
+    // Nearly every request has each of its headers once, and then there is nothing to look for.
+    headers.len() != headers.keys_len()
+        && [header::HOST, header::ORIGIN].iter().any(|name| headers.get_all(name).iter().nth(1).is_some())
 }
 
 /// The headers that every answer carries: CORS and the request id.
@@ -66,25 +77,39 @@ pub(crate) fn preflight() -> Response<ReplyBody> {
     response
 }
 
+/// How strictly names and origins are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HostRule {
+    /// Any name may be ours: who calls is known by a credential, which no foreign page has.
+    Any,
+    /// Everybody may call, from other machines as well. A page elsewhere must not be able to have its readers' browsers do it:
+    /// the name must be ours or a numeric address, which no foreign name can point to, and the page must come from here.
+    Addresses,
+    /// Only this machine is meant to call, or a proxy on it: the name must be ours.
+    Loopback,
+}
+
 /// Which names this server answers to.
 #[derive(Clone, Debug)]
 pub(crate) struct HostCheck {
-    /// False beyond loopback, where any name may be ours.
-    checks: bool,
+    rule: HostRule,
     /// The host of the public URL.
     own_host: Option<String>,
     /// The host that the certificate is for. No other server can have a page there.
     certified_host: Option<String>,
+    /// Names that a setting allows.
+    allowed_hosts: Vec<String>,
 }
 
 impl HostCheck {
-    pub(crate) fn new(checks: bool, public_url: Option<&Uri>, certified_host: Option<String>) -> Self {
-        Self { checks, own_host: public_url.and_then(Uri::host).map(str::to_ascii_lowercase), certified_host }
+    pub(crate) fn new(rule: HostRule, public_url: Option<&Uri>, certified_host: Option<String>) -> Self {
+        let own_host = public_url.and_then(Uri::host).map(str::to_ascii_lowercase);
+        Self { rule, own_host, certified_host, allowed_hosts: Vec::new() }
     }
 
-    /// Whether only this machine is meant to reach this server: it listens on loopback, and has no public URL.
-    pub(crate) fn is_for_this_machine(&self) -> bool {
-        self.checks && self.own_host.as_deref().is_none_or(is_loopback_host)
+    /// The same with further names that are ours.
+    pub(crate) fn with_hosts(self, allowed_hosts: Vec<String>) -> Self {
+        Self { allowed_hosts, ..self }
     }
 
     /// Whether a request that names this host may come in. `public` is the card, which any page may read.
@@ -95,21 +120,43 @@ impl HostCheck {
         cors: &Cors,
         public: bool,
     ) -> Result<(), &'static str> {
-        if !self.checks {
-            return Ok(());
+        match self.rule {
+            HostRule::Any => return Ok(()),
+            // A request without a name, as programs over HTTP/1.0 send it, comes from no browser.
+            HostRule::Addresses if authority.is_none() && origin.is_none() => return Ok(()),
+            HostRule::Addresses | HostRule::Loopback => {}
         }
         // A name and a password in front of the host have no place in a request; what looks like our host may be the name.
-        let authority = authority.filter(|authority| !authority.contains('@'));
-        if !authority.map(host_name).is_some_and(|host| self.is_ours(host)) {
-            return Err("this server answers only to loopback names and to its public URL (Host header)");
+        let named = authority.filter(|authority| !authority.contains('@')).map(host_name);
+        if !named.is_some_and(|host| self.is_ours(host) || self.rule == HostRule::Addresses && is_address(host)) {
+            return Err(
+                "this server answers only to loopback names, to its public URL and to allowed hosts (Host header)",
+            );
         }
         let Some(origin) = origin.filter(|_| !public) else { return Ok(()) };
         let origin = origin.to_str().unwrap_or_default();
-        let host = origin.split_once("://").map(|(_, rest)| host_name(rest));
-        if cors.allows(origin) || host.is_some_and(|host| self.is_ours(host)) {
+        if cors.allows(origin) {
+            return Ok(());
+        }
+        let page = origin.split_once("://").map(|(_, rest)| rest);
+        let is_ours = page.is_some_and(|page| match self.rule {
+            HostRule::Any | HostRule::Loopback => self.is_ours(host_name(page)),
+            // A page of another server on the reader's machine is a page elsewhere.
+            HostRule::Addresses => {
+                self.is_own_name(host_name(page)) || authority.is_some_and(|own| own.eq_ignore_ascii_case(page))
+            }
+        });
+        if is_ours {
             return Ok(());
         }
         Err("pages of this origin may not call this server (Origin header)")
+    }
+
+    /// Whether a name is one that this server was given.
+    fn is_own_name(&self, host: &str) -> bool {
+        let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
+        let given = [&self.own_host, &self.certified_host].into_iter().flatten().chain(&self.allowed_hosts);
+        given.map(|own| own.trim_matches(['[', ']'])).any(|own| own.eq_ignore_ascii_case(host))
     }
 
     fn is_ours(&self, host: &str) -> bool {
@@ -120,11 +167,13 @@ impl HostCheck {
         let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
         host.eq_ignore_ascii_case("localhost")
             || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-            || [&self.own_host, &self.certified_host]
-                .into_iter()
-                .flatten()
-                .any(|own| own.trim_matches(['[', ']']).eq_ignore_ascii_case(host))
+            || self.is_own_name(host)
     }
+}
+
+/// Whether a host is an address in numbers.
+fn is_address(host: &str) -> bool {
+    host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok()
 }
 
 /// Whether the host of a URL leads to this machine and to no other.

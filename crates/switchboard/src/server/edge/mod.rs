@@ -2,12 +2,16 @@
 //! `authenticate` (who calls), `read` (the body, within bounds) and `respond`. `service` runs them in order.
 //!
 //! Beside them: `paths` (what a path names), `tokens`, `shared` (what all requests use), `rebased` (links to artifacts
-//! under another name of this machine), and `request_log` (what is counted and logged about a request).
+//! under another name of this machine), `request_log` (what is counted and logged about a request), `identity_headers` (what is
+//! dropped), `operator_check` and `peers` (callers that are known by their address).
 
 pub(crate) mod admit;
 pub(crate) mod budgets;
 pub(crate) mod header_names;
+pub(crate) mod identity_headers;
+pub(crate) mod operator_check;
 pub(crate) mod paths;
+pub(crate) mod peers;
 pub(crate) mod read;
 pub(crate) mod rebased;
 pub(crate) mod request_log;

@@ -8,6 +8,7 @@ use switchboard_core::dialect::{Dialect, Package};
 use switchboard_core::model::{ArtifactId, ConfigId, TaskId};
 
 use crate::server::bindings::compat::{self, CompatPath};
+use crate::server::internal::InternalRoute;
 
 /// First path segments that are ours and therefore neither tenants nor agents.
 pub const RESERVED: &[&str] = &[
@@ -49,6 +50,8 @@ pub(crate) enum NamedPath<'a> {
     Metrics,
     /// For operators.
     Outbox(OutboxPath),
+    /// For the server itself.
+    Internal(InternalRoute),
     /// A path of one agent; none is the default agent.
     Agent {
         agent: Option<Cow<'a, str>>,
@@ -168,6 +171,9 @@ pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
     let mut segments: Vec<&str> = path.split('/').skip(1).collect();
     if segments.last() == Some(&"") {
         segments.pop();
+    }
+    if let Some(route) = InternalRoute::at(&segments) {
+        return NamedPath::Internal(route);
     }
     match segments.as_slice() {
         ["healthz"] => NamedPath::Health,

@@ -29,6 +29,7 @@ use crate::server::edge::paths::{AgentPath, ArtifactPath, NamedPath, OutboxPath,
 use crate::server::edge::request_log::BindingKind;
 use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, takes};
 use crate::server::edge::shared::{Head, Incoming, Mounted, Shared, Site};
+use crate::server::internal::InternalRoute;
 use crate::server::operator::health;
 use crate::server::operator::metrics::Operation;
 
@@ -46,6 +47,8 @@ pub(crate) enum Target {
     Compat(Arc<Mounted>, Mount, CompatBinding),
     Download(Arc<dyn Downloads>, ArtifactPath),
     Outbox(OutboxPath),
+    /// Its sender is known by a token of its own kind.
+    Internal(InternalRoute),
     Metrics,
 }
 
@@ -106,6 +109,7 @@ pub(crate) fn route(
         NamedPath::Metrics if reads => (Operation::Metrics, Target::Metrics),
         NamedPath::Metrics => (Operation::Metrics, Target::Answered(takes("GET"))),
         NamedPath::Outbox(place) => (Operation::Outbox, Target::Outbox(place)),
+        NamedPath::Internal(route) => (Operation::Probe, Target::Internal(route)),
         NamedPath::Unknown => return not_found(shared, head),
     };
     head.note.operation(operation);

@@ -11,21 +11,25 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Request, Response, Version};
+use http::{Request, Response, StatusCode, Version};
 use http_body::Body;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::Mount;
 use switchboard_core::error::ProtocolError;
 use tracing::{Instrument, Span};
 
-use crate::server::authentication::{Authenticated, Identified, SchemeSet, check_operator};
+use crate::server::authentication::{Authenticated, Identified, Identity, SchemeSet};
 use crate::server::bindings::{self, Binding};
 use crate::server::downloads;
 use crate::server::edge::admit::{CommonHeaders, admit, named_authority};
+use crate::server::edge::identity_headers::drop_identity_headers;
+use crate::server::edge::operator_check::check_operator;
 use crate::server::edge::request_log::{InFlight, RequestRecord};
 use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, http_error};
 use crate::server::edge::route::{Target, named, route};
 use crate::server::edge::shared::{Head, Incoming, Mounted, Shared};
+use crate::server::exposure::closed;
+use crate::server::internal::{self, InternalRoute};
 use crate::server::operator::{Operations, health, outbox};
 use crate::server::transport::unread::UnreadReplies;
 
@@ -74,7 +78,8 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let shared = self.shared.clone();
         let mut note = RequestRecord::new(self.peer);
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        drop_identity_headers(&mut parts.headers);
         // The path is read first, because every page may read a card. Nothing is looked up before the request is admitted.
         let named = named(&shared, &parts);
         let authority = named_authority(&parts.uri, &parts.headers);
@@ -89,6 +94,15 @@ where
         if let Err(error) = exchange.in_flight.shared.budgets.admit_address(&exchange.in_flight.note) {
             let response = exchange.refuse(target, &error);
             return exchange.answered(response);
+        }
+        if let Target::Internal(route) = target {
+            return exchange.internal(route);
+        }
+        if exchange.in_flight.shared.is_closed {
+            return exchange.proceed(target, Err(closed()));
+        }
+        if let Some(known) = exchange.known_peer(&target) {
+            return exchange.proceed(target, Ok(Identified::Known(known, SchemeSet::NONE)));
         }
         match exchange.in_flight.shared.authentication.identify(&exchange.parts) {
             Authenticated::Now(identified) => exchange.proceed(target, identified),
@@ -119,6 +133,13 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: fmt::Display,
 {
+    /// A caller at a path of its dialect who is known by its address, if there are such callers.
+    fn known_peer(&self, target: &Target) -> Option<Arc<Identity>> {
+        let open_peers = self.in_flight.shared.open_peers.as_ref()?;
+        let Target::Compat(_, _, binding) = target else { return None };
+        open_peers.identify(binding.dialect(), self.in_flight.note.peer(), &self.parts.headers)
+    }
+
     /// The answer is there already.
     fn answered(self, response: Response<ReplyBody>) -> Answering {
         let (in_flight, common) = (self.in_flight, self.common);
@@ -133,7 +154,12 @@ where
         let identified = match identified {
             Ok(identified) => identified,
             Err(error) => {
-                let response = self.refuse(target, &error);
+                let is_compat = matches!(target, Target::Compat(..));
+                let mut response = self.refuse(target, &error);
+                // Some compat dialects answer every refusal with 200, and probes read nothing but the status.
+                if is_compat && self.in_flight.shared.is_closed {
+                    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+                }
                 return self.answered(response);
             }
         };
@@ -163,6 +189,7 @@ where
                     Ok(in_flight.answered(response))
                 })
             }
+            Target::Internal(route) => self.internal(route),
             Target::Outbox(place) => {
                 let Self { in_flight, common, parts, body } = self;
                 boxed(common.span(), async move {
@@ -193,6 +220,17 @@ where
                 })
             }
         }
+    }
+
+    /// A request that the server has posted to itself.
+    fn internal(self, route: InternalRoute) -> Answering {
+        let Self { in_flight, common, parts, body } = self;
+        boxed(common.span(), async move {
+            let (shared, head) = (&*in_flight.shared, head(&parts, &in_flight.note));
+            let response = internal::serve(&shared.internal, route, &head, body).await;
+            let response = common.on(shared, response);
+            Ok(in_flight.answered(response))
+        })
     }
 
     /// Takes a call through its binding.
@@ -231,7 +269,7 @@ where
             Target::Grpc(agent, binding) => bindings::refuse(binding, &request(&*agent, Mount::FREE), error),
             Target::Compat(agent, mount, binding) => bindings::refuse(binding, &request(&*agent, mount), error),
             Target::Download(..) => downloads::refuse(error),
-            Target::Outbox(_) => http_error(Dialect::V1_0, error, JSON),
+            Target::Outbox(_) | Target::Internal(_) => http_error(Dialect::V1_0, error, JSON),
             Target::Metrics => http_error(Dialect::V1_0, error, A2A_JSON),
         }
     }

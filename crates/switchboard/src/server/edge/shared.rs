@@ -24,15 +24,18 @@ use crate::server::build::{Parts, ServedAgent};
 use crate::server::cards::interfaces::InterfaceChoice;
 use crate::server::cards::{AgentSettings, CardForm, ServedCards, Subject};
 use crate::server::downloads::Downloads;
-use crate::server::edge::admit::{Cors, HostCheck, Origins, RequestIds};
+use crate::server::edge::admit::{Cors, HostCheck, HostRule, Origins, RequestIds};
 use crate::server::edge::budgets::Budgets;
 use crate::server::edge::header_names::{
     A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS,
 };
+use crate::server::edge::operator_check::OperatorKey;
 use crate::server::edge::paths::query_pairs;
+use crate::server::edge::peers::OpenPeers;
 use crate::server::edge::rebased::Rebased;
 use crate::server::edge::request_log::{AccessLog, LineBudget, RequestRecord};
 use crate::server::edge::route::MountPath;
+use crate::server::internal::Internal;
 use crate::server::limits::ServerLimits;
 use crate::server::operator::Operations;
 use crate::server::operator::metrics::Metrics;
@@ -67,6 +70,12 @@ pub(crate) struct Shared {
     pub(crate) refusal_lines: Arc<LineBudget>,
     pub(crate) budgets: Budgets,
     pub(crate) unread: Arc<UnreadWatch>,
+    /// Whether every operation is refused, because nobody has said who may call.
+    pub(crate) is_closed: bool,
+    pub(crate) operator_key: Option<OperatorKey>,
+    /// None if every caller needs a credential.
+    pub(crate) open_peers: Option<OpenPeers>,
+    pub(crate) internal: Internal,
 }
 
 impl Shared {
@@ -196,6 +205,9 @@ fn activated(declared: &[String], headers: &HeaderMap) -> Vec<String> {
 impl Parts {
     /// `origins` is where the server is reached if no public URL says otherwise.
     pub(crate) fn share(self, origins: Origins, certified_host: Option<String>) -> Shared {
+        if let Some(poster) = &self.self_poster {
+            poster.served_at(origins.own());
+        }
         let origins = match &self.public_url {
             Some(url) => Origins::fixed(url.to_string().trim_end_matches('/').to_owned()),
             None => origins,
@@ -204,6 +216,7 @@ impl Parts {
         let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
         let own_site = self.site(origins.own(), origins.own());
         let other_sites = origins.others().map(|base| self.site(base, origins.own())).collect();
+        let host_rule = self.host_rule();
         let mut authentication = self.authentication;
         authentication.set_addresses(std::iter::once(origins.own()).chain(origins.others()));
         let tokens_every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
@@ -214,7 +227,8 @@ impl Parts {
         let budgets = Budgets::new(&self.limits);
         let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
         Shared {
-            gate: HostCheck::new(self.host_check, self.public_url.as_ref(), certified_host),
+            gate: HostCheck::new(host_rule, self.public_url.as_ref(), certified_host)
+                .with_hosts(self.exposure.allowed_hosts),
             supervisor: self.host.supervisor().clone(),
             operations: self.host.operations(),
             data: self.data,
@@ -234,6 +248,23 @@ impl Parts {
             refusal_lines: Arc::new(LineBudget::new()),
             budgets,
             unread: Arc::new(UnreadWatch::new()),
+            is_closed: self.exposure.is_closed,
+            operator_key: self.exposure.operator_key,
+            open_peers: self.exposure.open_peers,
+            internal: Internal {
+                tokens: self.internal_tokens,
+                clock: Arc::new(SystemClock),
+                tasks: self.host.task_processor(),
+            },
+        }
+    }
+
+    /// Which hosts and origins are checked. A server that knows its callers by a credential does not depend on it.
+    fn host_rule(&self) -> HostRule {
+        match self.host_check {
+            true => HostRule::Loopback,
+            false if self.authentication.is_open() || !self.exposure.allowed_hosts.is_empty() => HostRule::Addresses,
+            false => HostRule::Any,
         }
     }
 

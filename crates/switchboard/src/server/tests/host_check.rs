@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderValue, Uri};
 
-use crate::server::edge::admit::{Cors, HostCheck, named_authority};
+use crate::server::edge::admit::{Cors, HostCheck, HostRule, named_authority};
 
 fn headers(host: Option<&str>, origin: Option<&str>) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -21,7 +21,7 @@ fn admits(gate: &HostCheck, target: &str, host: Option<&str>, origin: Option<&st
 }
 
 fn loopback() -> HostCheck {
-    HostCheck::new(true, Some(&Uri::from_static("https://Agents.Example:8443/base")), None)
+    HostCheck::new(HostRule::Loopback, Some(&Uri::from_static("https://Agents.Example:8443/base")), None)
 }
 
 #[test]
@@ -85,16 +85,47 @@ fn an_origin_is_ours_allowed_or_turned_away() {
 }
 
 #[test]
-fn beyond_loopback_any_name_may_be_ours() {
-    let gate = HostCheck::new(false, None, None);
+fn where_callers_show_a_credential_any_name_may_be_ours() {
+    let gate = HostCheck::new(HostRule::Any, None, None);
     assert!(admits(&gate, "/", None, Some("https://evil.example"), false));
     assert!(admits(&gate, "/", Some("whatever"), None, false));
 }
 
 #[test]
-fn the_name_in_the_certificate_is_ours_and_does_not_open_the_server_to_others() {
-    let gate = HostCheck::new(true, None, Some("Agents.Example".to_owned()));
+fn the_name_in_the_certificate_is_ours() {
+    let gate = HostCheck::new(HostRule::Loopback, None, Some("Agents.Example".to_owned()));
     assert!(admits(&gate, "/", Some("agents.example:8443"), Some("https://agents.example:8443"), false));
     assert!(!admits(&gate, "/", Some("other.example"), None, false));
-    assert!(gate.is_for_this_machine());
+}
+
+#[test]
+fn an_open_server_beyond_loopback_answers_to_its_names_and_to_numbers() {
+    let gate = HostCheck::new(HostRule::Addresses, Some(&Uri::from_static("https://agents.example")), None);
+    let gate = gate.with_hosts(vec!["box.lan".to_owned(), "[2001:db8::7]".to_owned()]);
+    for (host, origin, expected) in [
+        (None, None, true),
+        (Some("agents.example"), None, true),
+        (Some("box.lan:8080"), None, true),
+        (Some("192.168.0.7:8080"), None, true),
+        (Some("[2001:db8::1]:8080"), None, true),
+        (Some("localhost:8080"), None, true),
+        // A name that somebody else has point here, and a page there.
+        (Some("evil.example"), None, false),
+        (Some("evil.example:8080"), Some("http://evil.example:8080"), false),
+        (Some("1.2.3.4.evil.example"), None, false),
+        (Some("2130706433"), None, false),
+        (None, Some("https://evil.example"), false),
+        // Pages elsewhere, those of other servers on the reader's machine included.
+        (Some("192.168.0.7:8080"), Some("https://evil.example"), false),
+        (Some("192.168.0.7:8080"), Some("http://192.168.0.7:3000"), false),
+        (Some("192.168.0.7:8080"), Some("http://localhost:3000"), false),
+        (Some("192.168.0.7:8080"), Some("null"), false),
+        // Pages of this server, of its names, and of an origin that a setting allows.
+        (Some("192.168.0.7:8080"), Some("http://192.168.0.7:8080"), true),
+        (Some("192.168.0.7:8080"), Some("https://agents.example"), true),
+        (Some("agents.example"), Some("https://box.lan:3000"), true),
+        (Some("agents.example"), Some("https://app.example"), true),
+    ] {
+        assert_eq!(admits(&gate, "/", host, origin, false), expected, "{host:?} {origin:?}");
+    }
 }

@@ -9,6 +9,7 @@
 //! CONTRIBUTING.md has the list of files that a new one touches.
 
 mod agent_native;
+pub(crate) mod alias;
 mod corvid;
 mod nexus;
 mod rate;
@@ -18,6 +19,7 @@ mod tale;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use alias::Alias;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode};
 use rate::Rate;
@@ -28,7 +30,7 @@ use switchboard_core::dialect::detect::Detected;
 use switchboard_core::dialect::json::Decoded;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::TaskId;
-use tale::WholeTaskStream;
+use tale::{Reader, WholeTaskStream};
 
 use super::sse::{Framing, SseBody};
 use super::{Binding, CallAgent, Envelope, Rejection, check_content_type};
@@ -176,6 +178,11 @@ pub(crate) trait CompatCall: Send + Sync {
         let _ = agent;
         Ok(reply)
     }
+
+    /// The name that the client gave the task of a stream.
+    fn alias(&self) -> Option<&Alias> {
+        None
+    }
 }
 
 /// A call about which nothing is special.
@@ -268,6 +275,10 @@ pub(crate) struct CompatBinding {
 }
 
 impl CompatBinding {
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.compat.dialect()
+    }
+
     /// A request over JSON-RPC.
     pub(crate) fn call(compat: &'static dyn CompatDialect) -> Self {
         Self::at(compat, CompatPath::Endpoint, Addressee::Found)
@@ -288,7 +299,8 @@ impl CompatBinding {
         let Some((whole_task_stream, id)) = self.compat.narrate(&self.id) else {
             return Err(ProtocolError::unsupported("there are no streams here").into());
         };
-        let told = tale::told(updates, whole_task_stream, agent.downloads.clone(), self.owner.clone());
+        let reader = Reader { owner: self.owner.clone(), alias: self.call.alias().cloned() };
+        let told = tale::told(updates, whole_task_stream, agent.downloads.clone(), reader);
         let framing = Framing::JsonRpc { id: id.to_owned() };
         Ok(events(SseBody::new(shared, told, framing, self.compat.dialect())))
     }

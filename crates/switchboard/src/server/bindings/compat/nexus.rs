@@ -5,8 +5,9 @@ use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::compat::StreamEvent;
 use switchboard_core::dialect::compat::nexus::{self, Call, decode_call};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{Message, Task, TaskId, TaskView, Update};
+use switchboard_core::model::{AgentName, Message, Task, TaskId, TaskView, Update};
 
+use super::alias::{Alias, First, ask_for_task};
 use super::tale::WholeTaskStream;
 use super::{CompatCall, CompatDialect, CompatPath, PlainCall, Sent};
 use crate::server::bindings::{CallAgent, Rejection};
@@ -29,22 +30,23 @@ impl CompatDialect for Nexus {
     }
 
     fn decode(&self, sent: Sent<'_>) -> Result<(Request, Box<dyn CompatCall>), Rejection> {
-        let request = match decode(&sent)? {
+        let agent = &sent.request.agent.name;
+        let named = |id: &TaskId| Box::new(NamedTask::new(agent.clone(), id.clone()));
+        Ok(match decode(&sent)? {
             Call::Send { send, id, is_streamed } => {
                 let request = match is_streamed {
                     true => Request::SendStreamingMessage(send),
                     false => Request::SendMessage(send),
                 };
-                return match id {
-                    Some(id) => Ok((request, Box::new(NamedTask(id)))),
-                    None => Ok((request, Box::new(PlainCall))),
-                };
+                match id {
+                    Some(id) => (request, named(&id)),
+                    None => (request, Box::new(PlainCall)),
+                }
             }
-            Call::Follow(id) => Request::SubscribeToTask { id },
-            Call::Get(id) => Request::GetTask { id, history_length: None },
-            Call::Cancel(id) => Request::CancelTask { id, metadata: None },
-        };
-        Ok((request, Box::new(PlainCall)))
+            Call::Follow(id) => (Request::SubscribeToTask { id: id.clone() }, named(&id)),
+            Call::Get(id) => (Request::GetTask { id: id.clone(), history_length: None }, named(&id)),
+            Call::Cancel(id) => (Request::CancelTask { id: id.clone(), metadata: None }, named(&id)),
+        })
     }
 
     fn narrate<'a>(&self, id: &'a str) -> Option<(Box<dyn WholeTaskStream>, &'a str)> {
@@ -76,45 +78,73 @@ fn decode(sent: &Sent<'_>) -> Result<Call, ProtocolError> {
     Ok(call)
 }
 
-/// A send to the task that the client has named.
-struct NamedTask(TaskId);
+/// A call about the task that the client has named: by an alias of its own, or by an id of ours.
+struct NamedTask {
+    agent: AgentName,
+    given: TaskId,
+    /// Known once the caller is.
+    alias: Option<Alias>,
+}
 
-impl CompatCall for NamedTask {
-    fn call_agent(&mut self) -> Option<CallAgent> {
-        let id = self.0.clone();
-        Some(Box::new(|agent, mut caller, mut request| {
-            Box::pin(async move {
-                if let Request::SendMessage(send) | Request::SendStreamingMessage(send) = &mut request {
-                    address(agent, &mut caller, send, id).await?;
-                }
-                agent.endpoint.call(caller, request).await
-            })
-        }))
+impl NamedTask {
+    fn new(agent: AgentName, given: TaskId) -> Self {
+        Self { agent, given, alias: None }
     }
 }
 
-/// Finds out which task a send means that names one: a task of the caller's goes on, any other name is that of a new task.
+impl CompatCall for NamedTask {
+    fn set_caller(&mut self, caller: &mut Caller) {
+        self.alias = Some(Alias::new(&caller.owner, &self.agent, self.given.clone()));
+    }
+
+    fn call_agent(&mut self) -> Option<CallAgent> {
+        let alias = self.alias.clone()?;
+        Some(Box::new(|agent, mut caller, mut request| {
+            Box::pin(async move {
+                let (Request::SendMessage(send) | Request::SendStreamingMessage(send)) = &mut request else {
+                    return ask_for_task(agent, caller, request, First::Alias).await;
+                };
+                address(agent, &mut caller, send, &alias).await?;
+                agent.endpoint.call(caller, request).await.map_err(|error| alias.renamed_error(error))
+            })
+        }))
+    }
+
+    fn reply(&mut self, _: &Mounted, reply: Reply) -> Result<Reply, ProtocolError> {
+        Ok(match &self.alias {
+            Some(alias) => alias.renamed_reply(reply),
+            None => reply,
+        })
+    }
+
+    fn alias(&self) -> Option<&Alias> {
+        self.alias.as_ref()
+    }
+}
+
+/// Finds out which task a send means that names one: a task of the caller's goes on, any other name is the alias of a new task.
 /// The gateway repeats what it has sent when no answer comes; what a task was begun with is such a repeat, and must not be
 /// said to it twice.
 async fn address(
     agent: &Mounted,
     caller: &mut Caller,
     send: &mut SendMessage,
-    id: TaskId,
+    alias: &Alias,
 ) -> Result<(), ProtocolError> {
-    let get = Request::GetTask { id: id.clone(), history_length: None };
-    let known = match agent.endpoint.call(caller.clone(), get).await {
-        Ok(Reply::Task(view)) => Some(view.task),
-        Ok(_) | Err(ProtocolError::TaskNotFound { .. }) => None,
-        Err(error) => return Err(error),
-    };
-    match known {
-        Some(task) if !was_begun_with(&task, &send.message) => send.message.task_id = Some(id),
-        Some(_) | None => {
-            caller.idempotency_key = Some(format!("nexus {id}"));
-            send.open_as = Some(id);
+    for id in [alias.own(), alias.given()] {
+        let get = Request::GetTask { id: id.clone(), history_length: None };
+        match agent.endpoint.call(caller.clone(), get).await {
+            Ok(Reply::Task(view)) if was_begun_with(&view.task, &send.message) => break,
+            Ok(Reply::Task(_)) => {
+                send.message.task_id = Some(id.clone());
+                return Ok(());
+            }
+            Ok(_) | Err(ProtocolError::TaskNotFound { .. }) => {}
+            Err(error) => return Err(error),
         }
     }
+    caller.idempotency_key = Some(format!("nexus {}", alias.given()));
+    send.open_as = Some(alias.own().clone());
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use switchboard_core::dialect::compat::StreamEvent;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{TaskView, Update};
 
+use super::alias::Alias;
 use crate::server::downloads::Downloads;
 
 /// Updates, told as tasks. `downloads` makes a task fit one event: it holds all that was written so far.
@@ -17,9 +18,17 @@ pub(super) fn told(
     updates: UpdateStream,
     whole_task_stream: Box<dyn WholeTaskStream>,
     downloads: Option<Arc<dyn Downloads>>,
-    owner: Owner,
+    reader: Reader,
 ) -> UpdateStream {
-    Box::pin(WholeTaskFrames { updates, whole_task_stream, untold: None, downloads, owner })
+    Box::pin(WholeTaskFrames { updates, whole_task_stream, untold: None, downloads, reader })
+}
+
+/// Who reads a stream.
+pub(super) struct Reader {
+    /// Whose tasks the reader sees.
+    pub(super) owner: Owner,
+    /// What the reader calls the task.
+    pub(super) alias: Option<Alias>,
 }
 
 /// What a dialect tells of a task, and when.
@@ -38,7 +47,7 @@ struct WholeTaskFrames {
     /// The number of an update that is told unless something follows at once.
     untold: Option<Option<u64>>,
     downloads: Option<Arc<dyn Downloads>>,
-    owner: Owner,
+    reader: Reader,
 }
 
 impl WholeTaskFrames {
@@ -46,7 +55,12 @@ impl WholeTaskFrames {
         self.untold = None;
         let view = self.whole_task_stream.view()?;
         let view = match &self.downloads {
-            Some(downloads) => downloads.fitted_to_frame(&self.owner, view),
+            Some(downloads) => downloads.fitted_to_frame(&self.reader.owner, view),
+            None => view,
+        };
+        // Links to artifacts name the task by our id, so the alias comes last.
+        let view = match &self.reader.alias {
+            Some(alias) => alias.renamed(view),
             None => view,
         };
         Some(Ok(Frame { seq, truncated: false, update: SharedUpdate::new(Update::Task(view)) }))

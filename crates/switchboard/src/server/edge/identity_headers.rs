@@ -1,0 +1,117 @@
+//! Headers by which proxies tell the application behind them who calls. A client can write them as well, so what comes from outside
+//! is dropped before an authenticator or an endpoint sees the request. An application that stands behind such a proxy reads
+//! them in a layer around the server and hands on an `Identity` (`IdentityFromExtensions`).
+
+use http::{HeaderMap, HeaderName};
+
+/// The headers of oauth2-proxy, Authelia, Apache, nginx and Traefik, of the clouds' own logins, and what gateways use besides.
+const IDENTITY_HEADERS: &[&str] = &[
+    "cf-access-authenticated-user-email",
+    "cf-access-jwt-assertion",
+    "remote-email",
+    "remote-groups",
+    "remote-name",
+    "remote-user",
+    "x-a2a-principal",
+    "x-a2a-subject",
+    "x-a2a-tenant",
+    "x-amzn-oidc-accesstoken",
+    "x-amzn-oidc-data",
+    "x-amzn-oidc-identity",
+    "x-auth-request-access-token",
+    "x-auth-request-email",
+    "x-auth-request-groups",
+    "x-auth-request-preferred-username",
+    "x-auth-request-user",
+    "x-authenticated-user",
+    "x-authenticated-userid",
+    "x-forwarded-access-token",
+    "x-forwarded-client-cert",
+    "x-forwarded-email",
+    "x-forwarded-groups",
+    "x-forwarded-preferred-username",
+    "x-forwarded-user",
+    "x-goog-authenticated-user-email",
+    "x-goog-authenticated-user-id",
+    "x-goog-iap-jwt-assertion",
+    "x-ms-client-principal",
+    "x-ms-client-principal-id",
+    "x-ms-client-principal-name",
+    "x-ms-token-aad-access-token",
+    "x-ms-token-aad-id-token",
+    "x-principal",
+    "x-remote-group",
+    "x-remote-groups",
+    "x-remote-user",
+    "x-ssl-client-cert",
+    "x-ssl-client-dn",
+    "x-ssl-client-s-dn",
+    "x-ssl-client-verify",
+    "x-subject",
+    "x-tenant",
+    "x-tenant-id",
+    "x-user",
+    "x-user-email",
+    "x-user-id",
+    "x-user-name",
+    "x-user-roles",
+    "x-userid",
+    "x-username",
+    "x-webauth-user",
+];
+
+/// Drops the identity headers of a request. Nearly every request has none, and then nothing is changed.
+pub(crate) fn drop_identity_headers(headers: &mut HeaderMap) {
+    let mut found: Option<Vec<HeaderName>> = None;
+    for name in headers.keys() {
+        if is_identity_header(name.as_str()) {
+            found.get_or_insert_default().push(name.clone());
+        }
+    }
+    for name in found.into_iter().flatten() {
+        headers.remove(name);
+    }
+}
+
+fn is_identity_header(name: &str) -> bool {
+    // Proxies and CGI applications read an underscore as a dash.
+    let first = name.as_bytes().first();
+    if !matches!(first, Some(b'x' | b'r' | b'c')) {
+        return false;
+    }
+    if !name.contains('_') {
+        return IDENTITY_HEADERS.binary_search(&name).is_ok();
+    }
+    IDENTITY_HEADERS.binary_search(&name.replace('_', "-").as_str()).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderName, HeaderValue};
+
+    use super::{IDENTITY_HEADERS, drop_identity_headers};
+
+    #[test]
+    fn the_list_is_in_order() {
+        assert!(IDENTITY_HEADERS.is_sorted());
+    }
+
+    #[test]
+    fn what_names_the_caller_is_dropped_and_nothing_else() {
+        let mut headers = HeaderMap::new();
+        let kept =
+            ["host", "authorization", "x-request-id", "x-source-agent", "cookie", "content-type", "x-forwarded-for"];
+        let dropped = ["x-forwarded-user", "x_user_id", "remote-user", "x-remote-user", "x-ms-client-principal"];
+        for name in kept.iter().chain(&dropped).chain(&["x-user-id"]) {
+            for value in ["1", "2"] {
+                headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+            }
+        }
+        drop_identity_headers(&mut headers);
+        let mut left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        let mut expected = kept.to_vec();
+        expected.sort_unstable();
+        assert_eq!(left, expected);
+    }
+}

@@ -1,0 +1,63 @@
+//! Who is an operator: a caller whose identity says so or, on a server without authentication, one who shows the operator key.
+//!
+//! A server without authentication cannot tell its owner from others by the connection: a proxy on the same machine connects from
+//! loopback, whoever its client is, and a page of any local server may come from a loopback origin. So such a server has
+//! operators only if it was given a key. The key travels in `Authorization`, which no page can send to another origin unless
+//! a preflight request allows it.
+
+use std::fmt;
+
+use http::{HeaderMap, header};
+use sha2::{Digest, Sha256};
+use switchboard_core::error::ProtocolError;
+
+use crate::server::authentication::{Authentication, Identity};
+use crate::server::edge::shared::Shared;
+
+/// The key of operators, as its hash.
+#[derive(Clone)]
+pub(crate) struct OperatorKey([u8; 32]);
+
+impl OperatorKey {
+    pub(crate) fn new(key: &str) -> Self {
+        Self(Sha256::digest(key).into())
+    }
+
+    /// Hashes are compared, so the time tells nothing about the key itself.
+    fn is_shown_by(&self, headers: &HeaderMap) -> bool {
+        bearer(headers).is_some_and(|shown| <[u8; 32]>::from(Sha256::digest(shown)) == self.0)
+    }
+}
+
+impl fmt::Debug for OperatorKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OperatorKey(..)")
+    }
+}
+
+/// The token of a request. More than one header could be read in two ways, so then there is none.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+    let only = given.next().filter(|_| given.next().is_none());
+    let (scheme, token) = only?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Whether a caller is an operator.
+pub(crate) fn check_operator(shared: &Shared, identity: &Identity, headers: &HeaderMap) -> Result<(), ProtocolError> {
+    let denied = |reason: &str| Err(ProtocolError::PermissionDenied { reason: reason.to_owned() });
+    match (&shared.authentication, &shared.operator_key) {
+        _ if identity.operator => Ok(()),
+        (Authentication::Open(_), Some(key)) if key.is_shown_by(headers) => Ok(()),
+        (Authentication::Open(_), Some(_)) => denied(
+            "without tokens, operators send the operator key as Authorization: Bearer KEY; it is in the data folder of the server",
+        ),
+        (Authentication::Open(_), None) => {
+            denied("without tokens and without an operator key, this server has no operators")
+        }
+        (Authentication::Configured(_), _) => {
+            denied("the token is not an operator's; its line must end with +operator")
+        }
+        (Authentication::Custom(_), _) => denied("you are not an operator of this server"),
+    }
+}

@@ -1,0 +1,204 @@
+//! What a server that others can reach does and does not do: settings beside authentication. [`Exposure`] holds them from the
+//! builder to the edge; `build` checks them.
+
+use http::Uri;
+use switchboard_core::error::ProtocolError;
+
+use super::builder::ServerBuilder;
+use super::edge::admit::is_loopback_host;
+use super::edge::operator_check::OperatorKey;
+use super::edge::peers::OpenPeers;
+use super::serve_error::ServeError;
+
+/// The settings of [`ServerBuilder`] that this file is about.
+#[derive(Clone, Default)]
+pub(crate) struct Exposure {
+    pub(super) production: bool,
+    pub(super) allow_plain_http: bool,
+    pub(super) allowed_hosts: Vec<String>,
+    pub(super) operator_key: Option<String>,
+    pub(super) open_peers: Vec<String>,
+    pub(super) internal_secret: Option<String>,
+    pub(super) self_fire: bool,
+    pub(super) self_fire_url: Option<String>,
+}
+
+/// What is left of the settings when the server is built.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BuiltExposure {
+    /// Whether every operation is refused, because the server is in production and nobody has said who may call.
+    pub(crate) is_closed: bool,
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) operator_key: Option<OperatorKey>,
+    /// None if every caller needs a credential.
+    pub(crate) open_peers: Option<OpenPeers>,
+}
+
+/// How many names a server may be given besides its own.
+pub(crate) const ALLOWED_HOSTS_MAX: usize = 64;
+
+/// A shorter operator key can be guessed.
+const OPERATOR_KEY_BYTES_MIN: usize = 16;
+
+impl ServerBuilder {
+    /// Says that the server is in production. It then fails closed: a server that has neither [tokens](Self::tokens) nor another way
+    /// to know its callers refuses every operation with 503, also from this machine, unless
+    /// [`allow_unauthenticated`](Self::allow_unauthenticated) says that this is meant. Cards and health checks are answered. Its
+    /// cards name no `http://` address of another machine, see [`allow_plain_http`](Self::allow_plain_http).
+    ///
+    /// ```
+    /// use switchboard::{AgentBuilder, Server, Turn};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # use tower::ServiceExt;
+    /// let echo = AgentBuilder::from_fn("Echo", |turn: Turn| async move { Ok(turn.answer(turn.text()).await?) });
+    /// let server = Server::builder().agent(echo).production(true).public_url("https://agents.example").build()?;
+    /// let service = server.into_service()?;
+    /// let get = |path| service.clone().oneshot(http::Request::get(path).body(String::new()).unwrap());
+    /// assert_eq!(get("/.well-known/agent-card.json").await.unwrap().status(), 200);
+    /// assert_eq!(get("/v1/tasks/1").await.unwrap().status(), 503);
+    /// # Ok::<(), switchboard::ServeError>(())
+    /// # }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn production(mut self, production: bool) -> Self {
+        self.exposure.production = production;
+        self
+    }
+
+    /// Lets the cards of a server in [production](Self::production) name a public URL that begins with `http://` and is not on this
+    /// machine. Whoever is on the way can read and change what is sent there, tokens included.
+    #[must_use]
+    pub fn allow_plain_http(mut self, allowed: bool) -> Self {
+        self.exposure.allow_plain_http = allowed;
+        self
+    }
+
+    /// Names of hosts, without ports, that this server answers to besides its own: the host of the public URL, that of the
+    /// certificate, and the names of this machine. A server without authentication refuses requests to other names (numeric
+    /// addresses are taken beyond loopback), because a page in a browser can have its own name point here. Given on a server with
+    /// authentication, the list is checked there, too.
+    #[must_use]
+    pub fn allowed_hosts<T: Into<String>>(mut self, hosts: impl IntoIterator<Item = T>) -> Self {
+        self.exposure.allowed_hosts = hosts.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// What operators of a server without tokens send as `Authorization: Bearer KEY`, of at least 16 characters. Without it such a server
+    /// has no operators: where a request comes from does not tell, since a proxy on this machine passes everybody's on.
+    #[must_use]
+    pub fn operator_key(mut self, key: impl Into<String>) -> Self {
+        self.exposure.operator_key = Some(key.into());
+        self
+    }
+
+    /// Where callers come from that send no credentials, on a server that asks for them: agents of corvid and gateways of NEXUS,
+    /// as in `corvid=192.0.2.7` or `nexus=10.1.0.0/16`. They may use the paths that belong to their dialect and no others
+    /// (`/a2a/tasks`, `/dialects/nexus`), and see the tasks of their own address. The address is that of the connection: behind a
+    /// proxy it is the proxy's, for all of its clients. A service that is mounted in a server of yours does not know it, and
+    /// opens to nobody.
+    #[must_use]
+    pub fn open_peers<T: Into<String>>(mut self, peers: impl IntoIterator<Item = T>) -> Self {
+        self.exposure.open_peers = peers.into_iter().map(Into::into).collect();
+        self
+    }
+}
+
+impl ServerBuilder {
+    /// The secret under which requests are signed that the server posts to itself (`A2A_SECRET`). Every process behind the same
+    /// address needs the same one.
+    #[must_use]
+    pub fn internal_secret(mut self, secret: impl Into<String>) -> Self {
+        self.exposure.internal_secret = Some(secret.into());
+        self
+    }
+
+    /// Starts the tasks of asynchronous sends by requests that the server posts to itself, at
+    /// `/_agent-native/a2a/_process-task`, for hosts that give each request its own time to work and may freeze a process that has
+    /// none. Such a send only enqueues and waits at most 250 ms for its post; the run belongs to the request that arrives. If none
+    /// does, the server posts again after 10 seconds and then at growing intervals, and a task that was not started in 3
+    /// minutes (or [`Limits::queued_s_max`](crate::Limits)) fails. In [production](Self::production) it needs
+    /// [`internal_secret`](Self::internal_secret).
+    #[must_use]
+    pub fn self_fire(mut self, on: bool) -> Self {
+        self.exposure.self_fire = on;
+        self
+    }
+
+    /// Where these posts go, if not to the port of this process: the address of a load balancer or of a platform.
+    #[must_use]
+    pub fn self_fire_url(mut self, url: impl Into<String>) -> Self {
+        self.exposure.self_fire_url = Some(url.into());
+        self
+    }
+}
+
+impl Exposure {
+    /// Whether operations are refused until somebody has said who may call.
+    pub(super) fn closes(&self, is_open: bool, allow_unauthenticated: bool) -> bool {
+        self.production && is_open && !allow_unauthenticated
+    }
+
+    /// Checks the settings.
+    pub(super) fn build(
+        &self,
+        is_open: bool,
+        allow_unauthenticated: bool,
+        public_url: Option<&Uri>,
+    ) -> Result<BuiltExposure, ServeError> {
+        if self.production && !self.allow_plain_http {
+            check_public_url(public_url)?;
+        }
+        if self.allowed_hosts.len() > ALLOWED_HOSTS_MAX {
+            return Err(ServeError::new(format!("more than {ALLOWED_HOSTS_MAX} allowed hosts were given")));
+        }
+        let allowed_hosts = self.allowed_hosts.iter().map(|host| check_host(host)).collect::<Result<_, _>>()?;
+        let operator_key = match &self.operator_key {
+            Some(key) if key.len() < OPERATOR_KEY_BYTES_MIN => {
+                return Err(ServeError::new(format!(
+                    "the operator key is shorter than {OPERATOR_KEY_BYTES_MIN} characters; use a long random text"
+                )));
+            }
+            key => key.as_deref().map(OperatorKey::new),
+        };
+        let open_peers = match self.open_peers.is_empty() {
+            true => None,
+            false => Some(OpenPeers::parse(&self.open_peers).map_err(ServeError::new)?),
+        };
+        let is_closed = self.closes(is_open, allow_unauthenticated);
+        Ok(BuiltExposure { is_closed, allowed_hosts, operator_key, open_peers })
+    }
+}
+
+fn check_public_url(public_url: Option<&Uri>) -> Result<(), ServeError> {
+    let plain = public_url.filter(|url| url.scheme_str() == Some("http") && !url.host().is_some_and(is_loopback_host));
+    match plain {
+        None => Ok(()),
+        Some(url) => Err(ServeError::new(format!(
+            "the public URL {url} is not encrypted, and in production the cards would have clients send their tokens there; use \
+             https://, or call ServerBuilder::allow_plain_http"
+        ))),
+    }
+}
+
+/// A host as requests name it, without a port.
+fn check_host(host: &str) -> Result<String, ServeError> {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
+    let inner = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_address = inner.is_some_and(|inner| inner.parse::<std::net::Ipv6Addr>().is_ok());
+    if !is_address && (host.is_empty() || host.len() > 253 || !host.chars().all(fits)) {
+        return Err(ServeError::new(format!(
+            "allowed host {host:?} is not a host name; give it without scheme, port and path, as in agents.example"
+        )));
+    }
+    Ok(host.to_ascii_lowercase())
+}
+
+/// The refusal of every operation on a server that fails closed.
+pub(crate) fn closed() -> ProtocolError {
+    let reason = "this server is in production and has no authentication configured, so it takes no calls".to_owned();
+    ProtocolError::Unavailable { reason, retry_after_s: CLOSED_RETRY_AFTER_S }
+}
+
+/// Somebody has to configure the server first.
+const CLOSED_RETRY_AFTER_S: u32 = 60;

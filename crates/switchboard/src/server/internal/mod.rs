@@ -1,0 +1,126 @@
+//! Routes for requests that a server posts to itself, so that work runs within a request of its own. A row of [`ROUTES`] says where such a
+//! route is, what it is about and how it refuses; what it does is a [`Processor`]. Requests are not authenticated like those of
+//! callers but by a token that is bound to the row they are about (`token`). `dispatch` posts them.
+
+pub(crate) mod dispatch;
+pub(crate) mod token;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use http_body::Body;
+use serde_json::{Value, json};
+use switchboard_core::call::BoxFuture;
+use switchboard_core::error::ProtocolError;
+use switchboard_engine::ports::Clock;
+
+use crate::server::edge::operator_check::bearer;
+use crate::server::edge::read::read;
+use crate::server::edge::respond::{JSON, ReplyBody, json as json_answer};
+use crate::server::edge::shared::Head;
+use token::InternalTokens;
+
+/// A route of this kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InternalRoute {
+    /// Starts the run of a task that an asynchronous send has enqueued.
+    ProcessTask,
+}
+
+/// What is particular to one route.
+pub(crate) struct RouteRow {
+    pub(crate) route: InternalRoute,
+    /// Its path, as segments.
+    pub(crate) path: &'static [&'static str],
+    /// The member of the body that names the row.
+    pub(crate) row_field: &'static str,
+    /// What is answered to a token that does not fit.
+    pub(crate) refusal: &'static str,
+}
+
+/// Every route of this kind. They are found before the paths of agents, some of which begin in the same way.
+pub(crate) static ROUTES: [RouteRow; 1] = [RouteRow {
+    route: InternalRoute::ProcessTask,
+    path: &["_agent-native", "a2a", "_process-task"],
+    row_field: "taskId",
+    refusal: "Invalid or expired processor token",
+}];
+
+impl InternalRoute {
+    /// The route at this path.
+    pub(crate) fn at(segments: &[&str]) -> Option<Self> {
+        ROUTES.iter().find(|row| row.path == segments).map(|row| row.route)
+    }
+
+    pub(crate) fn row(self) -> &'static RouteRow {
+        match self {
+            Self::ProcessTask => &ROUTES[0],
+        }
+    }
+}
+
+/// Does what a route is for.
+pub(crate) trait Processor: Send + Sync {
+    /// Works on the row. That somebody else has done so already is no error.
+    fn process<'a>(&'a self, row: &'a str) -> BoxFuture<'a, Result<(), ProtocolError>>;
+}
+
+/// The internal routes of one server.
+pub(crate) struct Internal {
+    /// None without a secret: then every request is refused.
+    pub(crate) tokens: Option<InternalTokens>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// None on a server that keeps no tasks itself.
+    pub(crate) tasks: Option<Arc<dyn Processor>>,
+}
+
+const BODY_BYTES_MAX: usize = 4 << 10;
+const BODY_READ: Duration = Duration::from_secs(10);
+
+/// Answers a request at one of the routes.
+pub(crate) async fn serve<B>(internal: &Internal, route: InternalRoute, head: &Head<'_>, body: B) -> Response<ReplyBody>
+where
+    B: Body<Data = Bytes> + Send + Unpin,
+    B::Error: std::fmt::Display,
+{
+    let row = route.row();
+    if *head.method != Method::POST {
+        let mut response = refused(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed");
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+        return response;
+    }
+    let Some(tokens) = &internal.tokens else {
+        return refused(StatusCode::SERVICE_UNAVAILABLE, "A2A_SECRET is not configured");
+    };
+    let Ok(body) = read(head.headers, body, BODY_BYTES_MAX, BODY_READ).await else {
+        return refused(StatusCode::BAD_REQUEST, "the body is too large or did not arrive");
+    };
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let Some(id) = body[row.row_field].as_str().filter(|id| !id.is_empty()) else {
+        return refused(StatusCode::BAD_REQUEST, &format!("{} required", row.row_field));
+    };
+    let now_ms = internal.clock.now().as_ms();
+    if !bearer(head.headers).is_some_and(|token| tokens.verify(token, id, now_ms)) {
+        return refused(StatusCode::UNAUTHORIZED, row.refusal);
+    }
+    let processor = match route {
+        InternalRoute::ProcessTask => &internal.tasks,
+    };
+    let processed = match processor {
+        Some(processor) => processor.process(id).await,
+        None => Ok(()),
+    };
+    match processed {
+        Ok(()) => json_answer(StatusCode::OK, JSON, br#"{"ok":true}"#.to_vec()),
+        Err(error) => {
+            tracing::warn!(route = row.path.join("/"), %error, "what the server had asked of itself failed");
+            refused(StatusCode::SERVICE_UNAVAILABLE, "try again later")
+        }
+    }
+}
+
+fn refused(status: StatusCode, why: &str) -> Response<ReplyBody> {
+    json_answer(status, JSON, json!({"error": why}).to_string().into_bytes())
+}
