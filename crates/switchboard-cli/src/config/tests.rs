@@ -473,3 +473,22 @@ fn what_a_card_says_beside_what_the_agent_does_is_checked() {
     }
     assert!(agent("icon_url = \"icon.png\"").contains("icon_url: expected a URL that begins with http"));
 }
+
+/// A file that is wrong is refused with the line, and never a panic; nor is a secret in it quoted.
+#[test]
+fn fuzz_configuration_files() {
+    let example = include_str!("../../switchboard.example.toml");
+    let small = "[server]\nlisten = \"127.0.0.1:0\"\nwebhook_signing_secret = \"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"\n\
+                 [[agent]]\nname = \"A\"\ncommand = [\"cat\"]\n[[agent.skill]]\nid = \"s\"\n";
+    let folder = tempfile::tempdir().unwrap();
+    let environment = Environment::of(&[]);
+    switchboard_fuzz::run("configuration files", &switchboard_fuzz::texts(&[example, small]), |input| {
+        let path = folder.path().join(FILE_NAME);
+        std::fs::write(&path, input).unwrap();
+        let flags = SettingFlags::data(Some(Path::new("data")));
+        let layers = read_layers(&flags, Some(&path), &environment, folder.path());
+        if let Err(errors) = resolve(layers, &environment, folder.path()) {
+            assert!(!errors.to_string().contains("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), "{errors}");
+        }
+    });
+}

@@ -4,6 +4,7 @@ mod auth;
 mod banner;
 mod cors;
 mod filenames;
+mod fuzz;
 mod host_check;
 mod ranges;
 mod routes;
