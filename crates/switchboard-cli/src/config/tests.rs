@@ -143,6 +143,9 @@ fn every_setting_has_a_variable() {
         retention_tasks_s = 2592000
         retention_tasks_max = 1000000
         retention_tasks_batch = 0
+        audit = "default"
+        retention_audit_s = 31536000
+        retention_audit_max = 1000000
         allow_unauthenticated = true
         tenants = ["acme", "globex"]
         outbound_allow = ["10.0.0.0/8", "127.0.0.1:9000"]
@@ -171,6 +174,7 @@ fn every_setting_has_a_variable() {
         shell = false
         env = []
         processes_max = 64
+        new_privileges = false
         run_timeout_s = 60
         recovery = "retry"
         error_details = "full"

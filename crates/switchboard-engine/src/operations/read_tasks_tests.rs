@@ -20,7 +20,9 @@ fn fuzz_page_tokens() {
     switchboard_fuzz::run("page tokens", &tokens, |input| {
         let Ok(text) = std::str::from_utf8(input) else { return };
         if let Ok(cursor) = decode_token(text, &list) {
-            assert!(encode_token(cursor, &list).eq_ignore_ascii_case(text), "{text}");
+            // A time beyond the year 9999 is read as its end.
+            assert_eq!(decode_token(&encode_token(cursor, &list), &list).unwrap(), cursor, "{text}");
+            assert!(text.bytes().all(|byte| byte.is_ascii_hexdigit()), "{text}");
         }
     });
 }
