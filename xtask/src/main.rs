@@ -3,15 +3,18 @@
 //! A command is a module with a `run` that prints for a person and returns whether all is well: `tidy` holds the tree
 //! to the rules written down in `tidy/rules.rs` (the same checks run as a test), `conformance` runs the official test
 //! kit against the conformance agent, `clients` the SDKs of other people against the binary, `servers` our client against
-//! servers of theirs, `proto` writes the Rust code of the protobuf messages.
+//! servers of theirs, `proto` writes the Rust code of the protobuf messages, `sbom`
+//! prints what the binary is built from, `fuzz` runs the fuzz targets for longer than the tests do.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "chores talk to the person who runs them")]
 
 mod clients;
 mod conformance;
 mod folders;
+mod fuzz;
 mod packages;
 #[cfg(any(test, feature = "proto"))]
 mod proto;
+mod sbom;
 mod server;
 mod servers;
 mod steps;
@@ -28,12 +31,16 @@ chores:
   conformance    run the official test kit: --kit PATH [--version 1.0|0.3] [--as-published] [--python PYTHON] [--out DIR]
   clients        run other SDKs against the binary: [NAME…] (tests/clients tells more)
   servers        call servers of other SDKs with the client: [NAME…] (tests/servers tells more)
+  sbom           print what the binary is built from, as CycloneDX 1.5 in JSON
+  fuzz           run the fuzz targets: [--seconds N, for each] [--seed N]
   proto          write the code of the protobuf messages: [--check]; needs --features proto";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy::run(),
+        ["sbom"] => sbom::run(),
+        ["fuzz", ref options @ ..] => fuzz::run(options),
         ["conformance", ..] => return conformance::run(&words[1..]),
         ["clients", ..] => return clients::run(&words[1..]),
         ["servers", ..] => return servers::run(&words[1..]),

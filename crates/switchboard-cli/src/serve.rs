@@ -9,13 +9,15 @@ use switchboard::{
 };
 
 use crate::agents::demo::{Demo, ServedAt};
-use crate::agents::exec::{Exec, variables};
+use crate::agents::exec::{Exec, PASSWD, User, variables};
 use crate::config::{
     self, AgentConfig, AgentSettings, Card, CompatRpc, CompatSettings, Config, ConfigError, DATABASE_NAME, Environment,
     Kind, OPERATOR_KEY_NAME, RecoveryConfig, SkillSettings, Storage,
 };
 use crate::failure::Failure;
 use crate::operator_key;
+
+use crate::process::Confinement;
 
 /// What a client is told when a run was interrupted and is not to be tried again.
 const INTERRUPTED: &str = "The server was interrupted while this agent was at work, and it is not run twice";
@@ -204,6 +206,13 @@ fn agent_of(
                 run_max_per_call: run_timeout_max,
                 recovery,
                 processes_max: usize::try_from(*settings.processes_max).unwrap_or(usize::MAX),
+                // It was found when the configuration was read.
+                user: settings.user.as_deref().and_then(|user| User::find(user, Path::new(PASSWD)).ok()),
+                confinement: Confinement {
+                    no_new_privileges: !*settings.new_privileges,
+                    memory_bytes_max: *settings.memory_bytes_max,
+                    cpu_s_max: *settings.cpu_s_max,
+                },
             };
             AgentBuilder::new(name, exec)
         }

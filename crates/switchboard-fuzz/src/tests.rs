@@ -1,3 +1,5 @@
+//! The driver itself: its inputs repeat, and a target that fails is reported.
+
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

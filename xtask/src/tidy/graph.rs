@@ -13,19 +13,19 @@ use cargo_metadata::{CargoOpt, DependencyKind, MetadataCommand, Node, NodeDep, P
 use super::rules::PLATFORM;
 
 #[derive(Debug, Default, Clone)]
-pub(super) struct Package {
-    pub(super) name: String,
-    pub(super) version: String,
-    pub(super) licence: Option<String>,
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) licence: Option<String>,
     /// Where it came from; nothing for what lies in the workspace.
-    pub(super) source: Option<String>,
+    pub(crate) source: Option<String>,
     /// The packages it is built with, by their place in the graph. Development dependencies are apart.
-    pub(super) needs: Vec<usize>,
+    pub(crate) needs: Vec<usize>,
     pub(super) needs_in_tests: Vec<usize>,
 }
 
 impl Package {
-    pub(super) fn is_ours(&self) -> bool {
+    pub(crate) fn is_ours(&self) -> bool {
         self.source.is_none()
     }
 
@@ -35,14 +35,14 @@ impl Package {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Graph {
-    pub(super) packages: Vec<Package>,
+pub(crate) struct Graph {
+    pub(crate) packages: Vec<Package>,
     /// The names of what `switchboard` is built with if the feature `client` alone is on, as `cargo tree` tells it.
     pub(super) client_tree: BTreeSet<String>,
 }
 
 impl Graph {
-    pub(super) fn read(root: &Path) -> Result<Self> {
+    pub(crate) fn read(root: &Path) -> Result<Self> {
         let metadata = MetadataCommand::new()
             .manifest_path(root.join("Cargo.toml"))
             .features(CargoOpt::AllFeatures)

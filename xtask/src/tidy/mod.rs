@@ -6,7 +6,7 @@
 
 mod rules;
 
-mod graph;
+pub(crate) mod graph;
 mod paths;
 mod source;
 mod tree;

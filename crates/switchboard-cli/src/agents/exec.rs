@@ -2,7 +2,8 @@
 //! `A2A_MESSAGE_FILE` and what came with it in one named by `A2A_REQUEST_FILE`, what it prints is streamed as one artifact,
 //! and its exit code is the verdict. A run goes: write the files, start the program in a process group of its own, feed it, publish what it prints, see how it ended.
 //!
-//! The first process decides when the command has ended; what it leaves running in its group is killed. The whole group
+//! The first process decides when the command has ended; what it leaves running is killed, in its group
+//! and outside of it. The whole group
 //! is asked to end, and killed a moment later, when the task is canceled, when its time is up, and when the run is
 //! dropped. If the server dies, the first process is killed by the system, and what is left of the group by the next
 //! server with the same data, before it begins. The group is also recorded with the run, so that the next worker of the
@@ -21,6 +22,8 @@ mod process;
 mod program;
 mod request;
 mod stderr;
+mod strays;
+mod user;
 mod words;
 
 use std::ffi::OsString;
@@ -38,8 +41,10 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use program::{Invocation, Program, variables};
+pub(crate) use user::{PASSWD, User};
 pub(crate) use words::{shell_doubt, split_words};
 
+use crate::process::Confinement;
 use message_file::MessageFile;
 use process::{Process, REAP_MAX};
 
@@ -63,13 +68,16 @@ pub(crate) struct Exec {
     pub(crate) recovery: Recovery,
     /// How many of it may run at once; the others wait, and have not begun while they do.
     pub(crate) processes_max: usize,
+    /// The user that the command runs as, if not that of the server.
+    pub(crate) user: Option<User>,
+    pub(crate) confinement: Confinement,
 }
 
 impl Agent for Exec {
     async fn run(&self, turn: Turn) -> Result<(), AgentError> {
         let deadline = Instant::now() + turn.run_max();
-        let file = MessageFile::write(turn.message(), &request::request_json(&turn), self.data.as_deref()).await?;
-        match Process::start(self.command(&turn, &file)).await {
+        let file = self.message_file(&turn).await?;
+        match Process::start(self.command(&turn, &file), self.confinement, file.path().to_owned()).await {
             Ok(process) => self.follow(&turn, process, deadline).await,
             Err(error) => {
                 let details = format!("{:?}: {error}", self.program.given);
@@ -125,6 +133,19 @@ struct Ending {
 }
 
 impl Exec {
+    async fn message_file(&self, turn: &Turn) -> io::Result<MessageFile> {
+        let request = request::request_json(turn);
+        match self.user {
+            None => MessageFile::write(turn.message(), &request, self.data.as_deref()).await,
+            // Another user cannot enter the data folder.
+            Some(user) => {
+                let file = MessageFile::write(turn.message(), &request, None).await?;
+                file.give_to(user)?;
+                Ok(file)
+            }
+        }
+    }
+
     fn command(&self, turn: &Turn, file: &MessageFile) -> Command {
         let (task, owner) = (turn.task(), turn.owner());
         let mut command = Command::new(&self.program.path);
@@ -146,6 +167,9 @@ impl Exec {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
+        if let Some(User { uid, gid }) = self.user {
+            command.uid(uid).gid(gid);
+        }
         command
     }
 

@@ -146,10 +146,15 @@ fn kind_of(settings: &mut AgentSettings, search: &OsStr) -> Result<Kind, ConfigE
         (true, None) => Err(from.error("an agent of kind \"exec\" needs a command")),
         (false, command) => {
             let AgentSettings { shell, env, processes_max, .. } = settings;
+            let AgentSettings { user, new_privileges, memory_bytes_max, cpu_s_max, .. } = settings;
             let stray = command.map(|_| &settings.command.from);
             let stray = stray.or(shell.is_given().then_some(&shell.from));
             let stray = stray.or(env.is_given().then_some(&env.from));
             let stray = stray.or(processes_max.is_given().then_some(&processes_max.from));
+            let stray = stray.or(user.is_given().then_some(&user.from));
+            let stray = stray.or(new_privileges.is_given().then_some(&new_privileges.from));
+            let stray = stray.or(memory_bytes_max.is_given().then_some(&memory_bytes_max.from));
+            let stray = stray.or(cpu_s_max.is_given().then_some(&cpu_s_max.from));
             stray.map_or(Ok(Kind::Demo), |from| Err(from.error("only agents of kind \"exec\" have this")))
         }
     }

@@ -29,7 +29,9 @@ pub(crate) fn print(config: &Config) -> Result<String, ConfigError> {
 fn print_agent(text: &mut String, agent: &AgentConfig) -> Result<(), ConfigError> {
     // The file may not say these about an agent that runs no command.
     let unused: &[&str] = match agent.kind {
-        Kind::Demo => &["command", "shell", "env", "processes_max"],
+        Kind::Demo => {
+            &["command", "shell", "env", "processes_max", "user", "new_privileges", "memory_bytes_max", "cpu_s_max"]
+        }
         Kind::Exec { .. } => &[],
     };
     write(text, "\n[[agent]]", agent.settings.values(), unused)?;

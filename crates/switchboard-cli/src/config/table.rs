@@ -284,6 +284,21 @@ settings! {
             "How many processes of the command may run at once; further tasks wait")
         .default("64");
 
+    user: Option<String> = Row::new(Text(values::user), AGENT,
+            "User that the command runs as: a name, or UID:GID; the server must run as root")
+        .more("The command gets no other group of the server. Its message is then below the folder for temporary files and not \
+               in the data folder (docs/exec.md).")
+        .flag("--exec-user", "USER").variable("SWITCHBOARD_EXEC_USER").unset("the user of the server").example("\"1001:1001\"");
+    new_privileges: bool = Row::new(Bool, AGENT,
+            "Whether the command may gain rights that the server does not have, by programs such as sudo")
+        .flag("--exec-new-privileges", "BOOL").variable("SWITCHBOARD_EXEC_NEW_PRIVILEGES").default("false");
+    memory_bytes_max: Option<u64> = Row::new(bytes(1 << 20, 1 << 50), AGENT,
+            "Address space of each process of the command at most, in bytes")
+        .flag("--exec-memory", "BYTES").variable("SWITCHBOARD_EXEC_MEMORY").unset("that of the server").example("1073741824");
+    cpu_s_max: Option<u64> = Row::new(seconds(1, 7 * DAY_S), AGENT,
+            "Processor time of each process of the command at most, in seconds")
+        .flag("--exec-cpu", "SECONDS").variable("SWITCHBOARD_EXEC_CPU").unset("that of the server").example("60");
+
     // No longer than a week: longer work should be split.
     run_timeout_s: Option<u32> = Row::new(seconds(1, 7 * DAY_S), AGENT, "End runs that take longer, in seconds")
         .more("A command is ended with everything it started.")

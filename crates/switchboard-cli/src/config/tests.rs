@@ -145,6 +145,9 @@ fn every_setting_has_a_variable() {
         retention_tasks_s = 2592000
         retention_tasks_max = 1000000
         retention_tasks_batch = 0
+        audit = "default"
+        retention_audit_s = 31536000
+        retention_audit_max = 1000000
         allow_unauthenticated = true
         allow_plain_http = false
         allowed_hosts = []
@@ -176,6 +179,7 @@ fn every_setting_has_a_variable() {
         shell = false
         env = []
         processes_max = 64
+        new_privileges = false
         run_timeout_s = 60
         recovery = "retry"
         error_details = "full"
@@ -500,4 +504,23 @@ fn what_a_card_says_beside_what_the_agent_does_is_checked() {
         assert_eq!(agent(lines), format!("switchboard.toml:3: agent[0].{expected}"));
     }
     assert!(agent("icon_url = \"icon.png\"").contains("icon_url: expected a URL that begins with http"));
+}
+
+/// A file that is wrong is refused with the line, and never a panic; nor is a secret in it quoted.
+#[test]
+fn fuzz_configuration_files() {
+    let example = include_str!("../../switchboard.example.toml");
+    let small = "[server]\nlisten = \"127.0.0.1:0\"\nwebhook_signing_secret = \"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"\n\
+                 [[agent]]\nname = \"A\"\ncommand = [\"cat\"]\n[[agent.skill]]\nid = \"s\"\n";
+    let folder = tempfile::tempdir().unwrap();
+    let environment = Environment::of(&[]);
+    switchboard_fuzz::run("configuration files", &switchboard_fuzz::texts(&[example, small]), |input| {
+        let path = folder.path().join(FILE_NAME);
+        std::fs::write(&path, input).unwrap();
+        let flags = SettingFlags::data(Some(Path::new("data")));
+        let layers = read_layers(&flags, Some(&path), &environment, folder.path());
+        if let Err(errors) = resolve(layers, &environment, folder.path()) {
+            assert!(!errors.to_string().contains("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), "{errors}");
+        }
+    });
 }

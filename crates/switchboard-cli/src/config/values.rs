@@ -1,10 +1,13 @@
 //! Single values: what makes a URL, an origin, a name or a media type a good one. Each refusal puts what was expected
 //! beside what came.
 
+use std::path::Path;
+
 use http::Uri;
 use switchboard::{AgentBuilder, ProtocolBinding, RESERVED};
 
 use crate::agents::demo::{Demo, ServedAt};
+use crate::agents::exec::{PASSWD, User};
 
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
@@ -119,4 +122,9 @@ pub(super) fn variable(name: String) -> Result<String, String> {
 /// What an agent is called in a path unless it is told.
 pub(super) fn slug_of(name: &str) -> String {
     AgentBuilder::new(name, Demo::at("", ServedAt::default())).slug_name().to_owned()
+}
+
+/// A user that commands may run as.
+pub(super) fn user(text: String) -> Result<String, String> {
+    User::find(&text, Path::new(PASSWD)).map(|_| text)
 }

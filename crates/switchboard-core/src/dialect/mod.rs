@@ -6,6 +6,8 @@
 pub mod codes;
 pub mod compat;
 pub mod detect;
+#[cfg(test)]
+mod fuzz_tests;
 pub mod json;
 mod outgoing;
 #[cfg(feature = "protobuf")]

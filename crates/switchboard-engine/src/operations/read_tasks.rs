@@ -99,7 +99,9 @@ fn encode_token(cursor: ListCursor, list: &ListTasks) -> String {
 fn decode_token(token: &str, list: &ListTasks) -> Result<ListCursor, ProtocolError> {
     let bad = |why: &str| ProtocolError::invalid("pageToken", why);
     let number = |from: usize, to: usize| token.get(from..to).and_then(|hex| u64::from_str_radix(hex, 16).ok());
-    let parsed = (token.len() == 40).then(|| Some((number(0, 16)?, number(16, 32)?, number(32, 40)?))).flatten();
+    // A sign before the digits is none that this server writes.
+    let is_hex = token.len() == 40 && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let parsed = is_hex.then(|| Some((number(0, 16)?, number(16, 32)?, number(32, 40)?))).flatten();
     let Some((status_at, key, mark)) = parsed else {
         return Err(bad("is not a token this server gave out; repeat the list without it"));
     };
@@ -117,6 +119,10 @@ fn filter_mark(list: &ListTasks) -> u32 {
     let bytes = context.bytes().chain([0]).chain(state.bytes()).chain(since.to_le_bytes());
     bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
+
+#[cfg(test)]
+#[path = "read_tasks_tests.rs"]
+mod tests;
 
 pub(crate) async fn subscribe(
     engine: &Arc<EngineState>,

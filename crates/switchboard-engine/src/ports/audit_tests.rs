@@ -1,3 +1,5 @@
+//! Records, hashes and lines of the audit log.
+
 use switchboard_core::model::Timestamp;
 
 use super::{AuditEntry, AuditEvent, AuditHash, ChainPosition, Decision, StoredEntry, read_export_line};

@@ -114,3 +114,21 @@ fn a_commit_of_a_checkpoint_is_told_from_all_others() {
         assert!(!is_checkpoint(&[other.clone(), checkpoint()]) && !is_checkpoint(&[checkpoint(), other]));
     }
 }
+
+/// A record that was changed on disk is refused or read, and never a panic.
+#[test]
+fn fuzz_records() {
+    let events = switchboard_fuzz::texts(&[
+        r#"{"format":1,"events":[{"status":{"state":"working","at":1700000000000,"message":{"id":"m","role":"agent","parts":[{"text":"half way"}]}}}]}"#,
+        r#"{"format":1,"events":[{"artifact":{"id":"a","parts":[{"chunks":[1,2],"bytes":3}],"append":false}}]}"#,
+        r#"[["file",1,33000,1,1],["text",2,2,1,1]]"#,
+    ]);
+    switchboard_fuzz::run("records", &events, |input| {
+        let Ok(text) = std::str::from_utf8(input) else { return };
+        let _ = super::codec::parse_commit(text);
+        if let Ok(artifacts) = super::codec::decode_artifacts(text) {
+            let again = super::codec::decode_artifacts(&super::codec::encode_artifacts(&artifacts));
+            assert_eq!(again.ok(), Some(artifacts));
+        }
+    });
+}

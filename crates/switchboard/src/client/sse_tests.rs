@@ -54,3 +54,35 @@ fn an_endless_line_and_an_endless_event_are_refused() {
         assert_eq!(parser.take(b": keep-alive\n\n"), Ok((14, None)));
     }
 }
+
+/// Whatever comes, and however it is cut, the same events are read, and no more is held than is allowed.
+#[test]
+fn fuzz_event_streams() {
+    let corpus = switchboard_fuzz::texts(&[
+        "\u{feff}: hello\nid: 1\nevent: note\ndata: {\"a\":\ndata:  1}\n\n:\n\ndata\n\nretry: 5\nid: 2\ndata:ü\n\n",
+        "data: a\r\n\r\ndata: b\r\rid\u{0}: 7\rdata: c\n\n",
+    ]);
+    switchboard_fuzz::run("event streams", &corpus, |input| {
+        let read = |piece: usize| {
+            let (mut parser, mut events) = (SseParser::new(1_000), Vec::new());
+            for mut bytes in input.chunks(piece) {
+                while !bytes.is_empty() {
+                    match parser.take(bytes) {
+                        Ok((taken, event)) => {
+                            assert!(taken > 0 && taken <= bytes.len());
+                            events.extend(event);
+                            bytes = &bytes[taken..];
+                        }
+                        Err(TooLarge) => return (events, true),
+                    }
+                }
+                assert!(parser.line.len() + parser.data.as_ref().map_or(0, String::len) <= 1_000 + piece);
+            }
+            (events, false)
+        };
+        let whole = read(input.len().max(1));
+        for piece in [1, 7] {
+            assert_eq!(read(piece), whole, "in pieces of {piece}");
+        }
+    });
+}

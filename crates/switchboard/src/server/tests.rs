@@ -3,6 +3,7 @@
 mod banner;
 mod cors;
 mod filenames;
+mod fuzz;
 mod host_check;
 mod ranges;
 mod routes;

@@ -79,7 +79,6 @@ fn here() -> Option<(String, String)> {
 struct Stat {
     state: String,
     group: i32,
-    session: i32,
     started: u64,
 }
 
@@ -93,19 +92,13 @@ impl Stat {
         let mut words = text.rsplit_once(')')?.1.split_ascii_whitespace();
         let state = words.next()?.to_owned();
         let group = words.nth(1)?.parse().ok()?;
-        let session = words.next()?.parse().ok()?;
-        let started = words.nth(15)?.parse().ok()?;
-        Some(Self { state, group, session, started })
+        let started = words.nth(16)?.parse().ok()?;
+        Some(Self { state, group, started })
     }
 
     fn is_alive(&self) -> bool {
         !matches!(self.state.as_str(), "Z" | "X")
     }
-}
-
-/// The session of a process that is alive.
-pub(super) fn session_of_living(pid: i32) -> Option<i32> {
-    Stat::of(pid).filter(Stat::is_alive).map(|stat| stat.session)
 }
 
 fn members(group: i32) -> Vec<(i32, Stat)> {

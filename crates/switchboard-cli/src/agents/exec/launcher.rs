@@ -2,6 +2,7 @@
 //! parent-death signal when the *thread* dies that started it, so that thread must live as long as the server does.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,7 +15,8 @@ use tokio::time::Instant;
 
 use super::TERM_GRACE;
 use super::group::Group;
-use crate::process::kill_with_parent;
+use super::strays;
+use crate::process::{Confinement, confine};
 
 /// How often a command that was asked to end is looked at.
 const LOOK: Duration = Duration::from_millis(20);
@@ -36,13 +38,18 @@ enum LauncherJob {
 struct StoppingCommand {
     child: Child,
     group: Arc<Group>,
+    message: PathBuf,
     deadline: Instant,
 }
 
 /// Starts a command that dies with this process. The value that `make` returns must end the command when it is dropped,
 /// because the run that asked for it may be gone by then.
-pub(super) async fn start<T: Send + 'static>(mut command: Command, make: fn(Child) -> T) -> io::Result<T> {
-    kill_with_parent(&mut command);
+pub(super) async fn start<T: Send + 'static>(
+    mut command: Command,
+    confinement: Confinement,
+    make: impl FnOnce(Child) -> T + Send + 'static,
+) -> io::Result<T> {
+    confine(&mut command, confinement);
     let (started, answer) = oneshot::channel();
     let runtime = Handle::current();
     let launch = move || {
@@ -66,8 +73,8 @@ fn gone() -> io::Error {
 }
 
 /// Kills a command that was asked to end, when it has or its time is up; at once if too many others wait for that.
-pub(super) fn stop(child: Child, group: Arc<Group>) {
-    let stopping = StoppingCommand { child, group, deadline: Instant::now() + TERM_GRACE };
+pub(super) fn stop(child: Child, group: Arc<Group>, message: PathBuf) {
+    let stopping = StoppingCommand { child, group, message, deadline: Instant::now() + TERM_GRACE };
     let offered = thread().try_send(LauncherJob::Stop(stopping));
     if let Err(
         TrySendError::Full(LauncherJob::Stop(stopping)) | TrySendError::Disconnected(LauncherJob::Stop(stopping)),
@@ -126,6 +133,7 @@ impl StoppingCommand {
             return false;
         }
         self.group.kill();
+        strays::kill_now(&self.message);
         // One that was killed just now is waited for by the runtime.
         let _ = self.child.try_wait();
         true

@@ -14,6 +14,7 @@ use tokio::fs::OpenOptions;
 use tokio::io::AsyncWriteExt;
 
 use super::leftovers::message_folder;
+use super::user::User;
 
 static FOLDERS_MADE: AtomicU64 = AtomicU64::new(0);
 
@@ -36,6 +37,14 @@ impl MessageFile {
         write_private(&file.path, &switchboard::json::message(message)).await?;
         write_private(&file.request_path, request.as_bytes()).await?;
         Ok(file)
+    }
+
+    /// Makes another user the owner, so that a command that runs as that user can read it.
+    pub(super) fn give_to(&self, user: User) -> io::Result<()> {
+        for path in [&self.path, &self.request_path, &self.folder] {
+            std::os::unix::fs::chown(path, Some(user.uid), Some(user.gid))?;
+        }
+        Ok(())
     }
 
     pub(super) fn path(&self) -> &Path {

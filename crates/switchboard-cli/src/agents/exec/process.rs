@@ -2,6 +2,7 @@
 //! left behind by a run that is dropped.
 
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::group::Group;
 use super::group_record::group_record_of;
-use super::launcher;
+use super::{launcher, strays};
+use crate::process::Confinement;
 
 /// How long a killed process is waited for.
 pub(super) const REAP_MAX: Duration = Duration::from_millis(500);
@@ -22,17 +24,18 @@ pub(super) struct Process {
     /// None once the launcher thread waits for it.
     child: Option<Child>,
     group: Arc<Group>,
+    /// By which processes that have left the group are found; see [`strays`].
+    message: PathBuf,
 }
 
 impl Process {
     /// Starts a command that dies with this process.
-    pub(super) async fn start(command: Command) -> io::Result<Self> {
-        launcher::start(command, Self::of).await
-    }
-
-    fn of(child: Child) -> Self {
-        let group = Arc::new(Group::led_by(&child));
-        Self { child: Some(child), group }
+    pub(super) async fn start(command: Command, confinement: Confinement, message: PathBuf) -> io::Result<Self> {
+        let of = move |child: Child| {
+            let group = Arc::new(Group::led_by(&child));
+            Self { child: Some(child), group, message }
+        };
+        launcher::start(command, confinement, of).await
     }
 
     pub(super) fn group(&self) -> Arc<Group> {
@@ -58,6 +61,7 @@ impl Process {
             None => Err(io::Error::other("the launcher waits for it already")),
         };
         self.group.kill();
+        strays::kill(&self.message).await;
         ended.cancel();
         status
     }
@@ -68,6 +72,7 @@ impl Process {
         if let Some(child) = &mut self.child {
             let _ = tokio::time::timeout(REAP_MAX, child.wait()).await;
         }
+        strays::kill(&self.message).await;
     }
 }
 
@@ -75,7 +80,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         if let (Some(child), Some(_)) = (self.child.take(), self.group.id()) {
             self.group.ask_to_end();
-            launcher::stop(child, self.group.clone());
+            launcher::stop(child, self.group.clone(), std::mem::take(&mut self.message));
         }
     }
 }

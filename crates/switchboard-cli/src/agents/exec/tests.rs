@@ -27,6 +27,8 @@ fn exec(program: Program) -> Exec {
         run_max_per_call: None,
         recovery: Recovery::retry(),
         processes_max: 8,
+        user: None,
+        confinement: Confinement { no_new_privileges: true, ..Confinement::default() },
     }
 }
 
@@ -394,17 +396,75 @@ async fn what_a_finished_command_leaves_running_is_ended() {
     all_dead(&[output(&task).trim().parse().unwrap()]).await;
 }
 
+/// Starts a child in a session of its own, and prints its number when it is in it.
+const DAEMON: &str = "setsid sleep 600 & child=$!
+    until read -r pid name state parent group session rest < /proc/$child/stat && [ $session = $child ]; do :; done
+    echo $child";
+
 #[tokio::test]
-async fn a_daemon_that_keeps_the_pipe_does_not_keep_the_task() {
-    // A command that ends before its child has a session of its own takes the child along.
-    let script = "setsid sleep 600 & child=$!
-        until read -r pid name state parent group session rest < /proc/$child/stat && [ $session = $child ]; do :; done
-        echo $child";
-    let engine = TestEngine::of(shell(script));
-    let task = engine.say("").await;
+async fn a_child_with_a_session_of_its_own_ends_with_the_command() {
+    let task = TestEngine::of(shell(DAEMON)).say("").await;
     assert_eq!(task.state(), TaskState::Completed);
-    let daemon = Pid::from_raw(output(&task).trim().parse().unwrap()).unwrap();
-    rustix::process::kill_process(daemon, rustix::process::Signal::KILL).unwrap();
+    all_dead(&[output(&task).trim().parse().unwrap()]).await;
+}
+
+#[tokio::test]
+async fn a_child_with_a_session_of_its_own_ends_when_the_task_is_canceled() {
+    let engine = TestEngine::of(shell(&format!("{DAEMON}; sleep 600")));
+    let id = engine.begin("").await;
+    let daemon = eventually("the child has its session", async || {
+        let task = engine.task(&id).await;
+        task.artifacts.first().and_then(|artifact| artifact.text().trim().parse::<i32>().ok())
+    })
+    .await;
+    assert!(is_alive(daemon));
+    assert_eq!(engine.cancel(&id).await.state(), TaskState::Canceled);
+    all_dead(&[daemon]).await;
+}
+
+#[tokio::test]
+async fn a_command_gains_no_rights_unless_it_may() {
+    let of_tests = std::fs::read_to_string("/proc/self/status").unwrap();
+    for (no_new_privileges, expected) in [(true, "NoNewPrivs:\t1\n"), (false, "NoNewPrivs:\t0\n")] {
+        // Those who run the tests may have given up new rights themselves.
+        if !no_new_privileges && of_tests.contains("NoNewPrivs:\t1") {
+            continue;
+        }
+        let mut agent = shell("grep NoNewPrivs /proc/self/status");
+        agent.confinement.no_new_privileges = no_new_privileges;
+        assert_eq!(output(&TestEngine::of(agent).say("").await), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_command_takes_no_more_memory_or_time_than_it_may() {
+    let mut agent = shell("ulimit -v; ulimit -t");
+    agent.confinement.memory_bytes_max = Some(512 << 20);
+    agent.confinement.cpu_s_max = Some(7);
+    assert_eq!(output(&TestEngine::of(agent).say("").await), "524288\n7\n");
+
+    let mut agent = shell("while :; do :; done");
+    agent.confinement.cpu_s_max = Some(1);
+    let told = told(&TestEngine::of(agent).say("").await);
+    assert!(told.starts_with("The command was ended by signal"), "{told}");
+
+    // tail holds what it has read.
+    let mut agent = shell("head -c 300000000 /dev/zero | tail -c 300000000 > /dev/null");
+    agent.confinement.memory_bytes_max = Some(64 << 20);
+    let (state, _) = status(&TestEngine::of(agent).say("").await);
+    assert_eq!(state, TaskState::Failed);
+}
+
+/// Only a server that runs as root can run commands as another user.
+#[tokio::test]
+async fn a_command_runs_as_the_user_that_it_is_to() {
+    let mut agent = shell("id -u; id -g; id -G; cat $A2A_MESSAGE_FILE > /dev/null && stat -c %u $A2A_MESSAGE_FILE");
+    agent.user = Some(User { uid: 65_534, gid: 65_533 });
+    let task = TestEngine::of(agent).say("hello").await;
+    match rustix::process::getuid().is_root() {
+        true => assert_eq!(output(&task), "65534\n65533\n65533\n65534\n"),
+        false => assert_eq!(task.state(), TaskState::Failed),
+    }
 }
 
 #[tokio::test]

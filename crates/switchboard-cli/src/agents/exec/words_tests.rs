@@ -59,3 +59,16 @@ fn what_was_meant_for_a_shell_is_noticed_unless_it_is_quoted() {
         assert_eq!(shell_doubt(line), None);
     }
 }
+
+#[test]
+fn fuzz_command_lines() {
+    let corpus = switchboard_fuzz::texts(&[r#"tr 'a b' "c \"d\"" e\ f"#, "sh -c 'echo $1 | cat' x", "a && b; c > d"]);
+    switchboard_fuzz::run("command lines", &corpus, |input| {
+        let Ok(text) = std::str::from_utf8(input) else { return };
+        let _ = shell_doubt(text);
+        if let Ok(words) = split_words(text) {
+            let quoted: Vec<String> = words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
+            assert_eq!(split_words(&quoted.join(" ")), Ok(words));
+        }
+    });
+}

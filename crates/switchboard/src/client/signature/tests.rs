@@ -250,3 +250,42 @@ fn cards_that_other_sdks_signed_are_verified() {
         }
     }
 }
+
+/// Cards that are signed, and what they are canonicalised to: the form of the specification is a fixed point.
+#[test]
+fn fuzz_canonical_forms() {
+    let mut corpus = switchboard_fuzz::golden(".json");
+    corpus.push(CARD.as_bytes().to_vec());
+    switchboard_fuzz::run("canonical forms", &corpus, |input| {
+        let Ok(card) = Node::read_card(input) else { return };
+        let (all, _) = super::canonical::all_and_known_members(&card);
+        let again = Node::read_card(&all).expect("what is written can be read");
+        assert_eq!(super::canonical::all_and_known_members(&again).0, all);
+        assert!(!forms(&card).is_empty());
+        if let Ok(found) = DiscoveredCard::read(Bytes::copy_from_slice(input), None, &Default::default()) {
+            assert!(!found.signature_status(&CardKeys::none()).is_verified(), "no key is trusted");
+        }
+    });
+}
+
+#[test]
+fn fuzz_keys_and_signatures() {
+    let mut corpus = switchboard_fuzz::golden("keys.json");
+    corpus.extend(switchboard_fuzz::texts(&[
+        r#"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"a"}]}"#,
+        "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n",
+        r#"{"alg":"ES256","kid":"a","jku":"https://a.example/jwks","crit":["b"]}"#,
+        r#"{"alg":"none"}"#,
+    ]));
+    switchboard_fuzz::run("keys and signatures", &corpus, |input| {
+        let _ = super::keys::read_jwk_set(input);
+        let _ = super::keys::read_pem(None, input);
+        let signature = |protected: String| switchboard_core::model::AgentCardSignature {
+            protected,
+            signature: "AAAA".to_owned(),
+            header: None,
+        };
+        let _ = super::Claim::read(&signature(URL_SAFE_NO_PAD.encode(input)));
+        let _ = super::Claim::read(&signature(String::from_utf8_lossy(input).into_owned()));
+    });
+}
