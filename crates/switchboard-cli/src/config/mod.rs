@@ -24,7 +24,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use switchboard::{SigningSecrets, Tls, Tokens};
+use switchboard::{Issuer, SharedSecret, SigningSecrets, Tls, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
@@ -56,6 +56,10 @@ pub(crate) struct Config {
     pub(crate) tokens: Option<KnownTokens>,
     /// The key that all callers share.
     pub(crate) api_key: Option<Secret>,
+    /// What callers sign their tokens with.
+    pub(crate) shared_secret: Option<SharedSecret>,
+    /// The identity provider whose tokens are accepted.
+    pub(crate) issuer: Option<Issuer>,
     pub(crate) webhook_signing_secrets: Option<KnownSecrets>,
     /// The first is the default one. Never empty.
     pub(crate) agents: Vec<AgentConfig>,
@@ -64,7 +68,10 @@ pub(crate) struct Config {
 impl Config {
     /// Where clients on other machines find this server and need no token: the address of the port, or the public URL.
     pub(crate) fn open_to_others_at(&self) -> Option<String> {
-        if self.tokens.is_some() {
+        if self.tokens.is_some() || self.api_key.is_some() || self.shared_secret.is_some() || self.issuer.is_some() {
+            return None;
+        }
+        if self.tls_settings.client_authority.is_some() {
             return None;
         }
         let public = self.server.public_url.as_ref().filter(|url| !is_local_url(url));

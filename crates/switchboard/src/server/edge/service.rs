@@ -18,7 +18,7 @@ use switchboard_core::dialect::detect::Mount;
 use switchboard_core::error::ProtocolError;
 use tracing::{Instrument, Span};
 
-use crate::server::authentication::{Authenticated, Identified, SchemeSet, check_operator};
+use crate::server::authentication::{Authenticated, ClientCertificate, Identified, SchemeSet, check_operator};
 use crate::server::bindings::{self, Binding};
 use crate::server::downloads;
 use crate::server::edge::admit::{CommonHeaders, admit, named_authority};
@@ -34,6 +34,8 @@ pub struct A2aService {
     shared: Arc<Shared>,
     /// The other end of the connection, where it is known.
     peer: Option<SocketAddr>,
+    /// The certificate of the client, where it has shown one.
+    certificate: Option<ClientCertificate>,
 }
 
 impl fmt::Debug for A2aService {
@@ -44,12 +46,12 @@ impl fmt::Debug for A2aService {
 
 impl A2aService {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, peer: None }
+        Self { shared, peer: None, certificate: None }
     }
 
     /// The same service for one connection.
-    pub(crate) fn of_peer(shared: Arc<Shared>, peer: SocketAddr) -> Self {
-        Self { shared, peer: Some(peer) }
+    pub(crate) fn of_connection(shared: Arc<Shared>, peer: SocketAddr, certificate: Option<ClientCertificate>) -> Self {
+        Self { shared, peer: Some(peer), certificate }
     }
 }
 
@@ -71,7 +73,10 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let shared = self.shared.clone();
         let mut note = RequestRecord::new(self.peer);
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        if let Some(certificate) = &self.certificate {
+            parts.extensions.insert(certificate.clone());
+        }
         // The path is read first, because every page may read a card. Nothing is looked up before the request is admitted.
         let named = named(&shared, &parts);
         let authority = named_authority(&parts.uri, &parts.headers);

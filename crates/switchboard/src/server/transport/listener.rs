@@ -23,6 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tower::Service;
 
+use crate::server::authentication::ClientCertificate;
 use crate::server::authentication::tokens::Tokens;
 use crate::server::banner::Banner;
 use crate::server::edge::read::RequestBody;
@@ -149,20 +150,21 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedS
     // Without this an event waits up to 40 ms for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
     shared.metrics.connected();
-    let (of, service) = (shared.clone(), A2aService::of_peer(shared.clone(), peer));
-    let service = service_fn(move |request| service.clone().call(RequestBody::of(request, &of)));
+    let of = shared.clone();
     let builder = builder(shared);
     let draining = shared.supervisor.draining().clone();
     let hands = shared.tls.clone().map(|tls| (tls, shared.clone()));
     let patience = Duration::from_secs(u64::from(shared.limits.head_read_s_max));
     shared.supervisor.spawn(Kind::Connection, async move {
-        let socket = match hands {
-            None => Socket::plain(stream, patience),
+        let (socket, certificate) = match hands {
+            None => (Socket::plain(stream, patience), None),
             Some((tls, shared)) => match Box::pin(secured(tls, shared, stream)).await {
-                Some(socket) => socket,
+                Some(secured) => secured,
                 None => return,
             },
         };
+        let service = A2aService::of_connection(of.clone(), peer, certificate);
+        let service = service_fn(move |request| service.clone().call(RequestBody::of(request, &of)));
         let connection = builder.serve_connection(TokioIo::new(socket), service);
         let mut connection = pin!(connection);
         let drained = pin!(draining.cancelled());
@@ -181,8 +183,8 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedS
     });
 }
 
-/// The connection after its TLS handshake and its first byte; none if either failed.
-async fn secured(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<Socket> {
+/// The connection after its TLS handshake and its first byte, and the certificate that the client has shown; none if either failed.
+async fn secured(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<(Socket, Option<ClientCertificate>)> {
     let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
     let draining = shared.supervisor.draining();
     let shaken = tokio::select! {
@@ -208,7 +210,9 @@ async fn secured(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<Soc
         }
     };
     if speaks {
-        return Some(Socket::tls(stream, seconds(shared.limits.head_read_s_max)));
+        let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+        let certificate = shown.and_then(|shown| ClientCertificate::from_der(shown));
+        return Some((Socket::tls(stream, seconds(shared.limits.head_read_s_max)), certificate));
     }
     let _ = timeout(GOODBYE_WAIT_MAX, stream.shutdown()).await;
     None
