@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use switchboard::model::SecurityRequirement;
 use switchboard::{
     AccessLog, AgentBuilder, AuditLevel, Backoff, CardForm, Compat, Cors, Dialect, Effects, ErrorDetails, Idempotency,
     Limits, Recovery, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
@@ -120,6 +121,22 @@ fn with_rules(
     if let Some(config::Secret(key)) = config.api_key {
         builder = builder.api_key(key);
     }
+    if let Some(secret) = config.shared_secret {
+        builder = builder.shared_secret(secret);
+    }
+    if let Some(issuer) = config.issuer {
+        builder = builder.issuer(issuer);
+    }
+    if let Some(name) = server.api_key_header.value {
+        builder = builder.api_key_header(name);
+    }
+    if let Some(name) = server.api_key_query.value {
+        builder = builder.api_key_query(name);
+    }
+    if let Some(name) = server.api_key_cookie.value {
+        builder = builder.api_key_cookie(name);
+    }
+    builder = server.require.value.iter().fold(builder, |builder, schemes| builder.require(requirement(schemes)));
     if let Some(known) = config.webhook_signing_secrets {
         builder = builder.sign_webhooks(known.secrets);
     }
@@ -148,6 +165,7 @@ fn with_rules(
     };
     builder
         .card_form(card_form(*server.card))
+        .basic(*server.basic)
         .allow_unauthenticated(*server.allow_unauthenticated)
         .production(config.production.is_some())
         .self_fire(*server.dispatch == config::Dispatch::SelfFire)
@@ -166,6 +184,12 @@ fn with_rules(
             config::Audit::All => AuditLevel::All,
         })
         .host_check(config::is_local(*server.listen))
+}
+
+/// Schemes that are needed together, as in `mtls+bearer`.
+fn requirement(schemes: &str) -> SecurityRequirement {
+    let names = schemes.split('+').map(str::trim).filter(|name| !name.is_empty());
+    SecurityRequirement { schemes: names.map(|name| (name.to_owned(), Vec::new())).collect() }
 }
 
 fn agent_of(

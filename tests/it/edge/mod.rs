@@ -31,6 +31,7 @@ mod grpc_streams;
 mod headers;
 mod hostile;
 mod http_json;
+mod identities;
 mod interfaces;
 mod jsonrpc;
 mod limits_page;

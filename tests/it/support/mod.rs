@@ -8,6 +8,7 @@ pub(crate) mod flaky_proxy;
 pub(crate) mod gated_store;
 pub(crate) mod grpc;
 pub(crate) mod hooks;
+pub(crate) mod issuers;
 pub(crate) mod limit;
 pub(crate) mod pictures;
 pub(crate) mod proxy;

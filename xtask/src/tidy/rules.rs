@@ -126,6 +126,7 @@ pub(super) const WALLS: &[Wall] = &[
     Wall {
         name: "the edge knows no engine",
         modules: &[
+            "crates/switchboard/src/server/authentication",
             "crates/switchboard/src/server/bindings",
             "crates/switchboard/src/server/cards",
             "crates/switchboard/src/server/downloads",

@@ -25,7 +25,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use switchboard::{SigningSecrets, Tls, Tokens};
+use switchboard::{Issuer, SharedSecret, SigningSecrets, Tls, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
@@ -62,6 +62,10 @@ pub(crate) struct Config {
     pub(crate) tokens: Option<KnownTokens>,
     /// The key that all callers share.
     pub(crate) api_key: Option<Secret>,
+    /// What callers sign their tokens with.
+    pub(crate) shared_secret: Option<SharedSecret>,
+    /// The identity provider whose tokens are accepted.
+    pub(crate) issuer: Option<Issuer>,
     pub(crate) webhook_signing_secrets: Option<KnownSecrets>,
     /// The first is the default one. Never empty.
     pub(crate) agents: Vec<AgentConfig>,
@@ -74,7 +78,11 @@ pub(crate) struct Config {
 impl Config {
     /// Whether callers are known by something that they show.
     pub(crate) fn has_authentication(&self) -> bool {
-        self.tokens.is_some() || self.api_key.is_some()
+        self.tokens.is_some()
+            || self.api_key.is_some()
+            || self.shared_secret.is_some()
+            || self.issuer.is_some()
+            || self.tls_settings.client_authority.is_some()
     }
 
     /// Whether every call is refused, because this is production and nobody has said who may call.

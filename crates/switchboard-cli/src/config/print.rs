@@ -11,6 +11,9 @@ pub(crate) fn print(config: &Config) -> Result<String, ConfigError> {
     if let Some(known) = config.tokens.as_ref().filter(|known| known.file.is_none()) {
         text.push_str(&format!("# Left out: {} tokens from SWITCHBOARD_TOKENS.\n", known.tokens.len()));
     }
+    if config.shared_secret.is_some() && config.server.a2a_secret.is_given() {
+        text.push_str("# Left out: the secret from A2A_SECRET.\n");
+    }
     if let Some(known) = config.webhook_signing_secrets.as_ref().filter(|known| known.file.is_none()) {
         text.push_str(&format!("# Left out: {} signing secrets from {}.\n", known.secrets.len(), known.from));
     }

@@ -10,9 +10,9 @@ use super::agents::resolve_agents;
 use super::file_rights;
 use super::layer::Layers;
 use super::row::Table;
-use super::secrets::{api_key, signing_secrets, tokens};
+use super::secrets::{api_key, issuer, shared_secret, signing_secrets, tokens};
 use super::table::{ServerSettings, TlsSettings};
-use super::{Config, ConfigError, ConfigErrors, Environment, Errors, KnownTls, Origin, Storage, listen};
+use super::{Config, ConfigError, ConfigErrors, Environment, Errors, KnownTls, Storage, listen};
 
 /// How many tasks are kept in memory, where a million would take gigabytes.
 const MEMORY_TASKS_MAX: u64 = ServerBuilder::MEMORY_TASKS_MAX_DEFAULT as u64;
@@ -30,13 +30,20 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
     let agents = resolve_agents(&settings, agents, &search, &mut errors);
     let tokens = errors.keep(tokens(&mut server, folder)).flatten();
     let api_key = errors.keep(api_key(&server, environment)).flatten();
+    let shared_secret = errors.keep(shared_secret(&mut server, folder)).flatten();
+    let issuer = errors.keep(issuer(&server, folder)).flatten();
     let webhook_signing_secrets = errors.keep(signing_secrets(&mut server, folder)).flatten();
     let tls = if errors.is_doubtful(&[(Table::Tls, "cert"), (Table::Tls, "key")]) {
         None
     } else {
         errors.keep(tls(&tls_settings, folder)).flatten()
     };
-    check_access(&server, tokens.is_some() || server.api_key_env.is_some(), environment, &mut errors);
+    let knows_callers = tokens.is_some()
+        || server.api_key_env.is_some()
+        || shared_secret.is_some()
+        || server.jwt_issuer.is_some()
+        || tls_settings.client_authority.is_some();
+    check_access(&server, knows_callers, environment, &mut errors);
     if *server.memory && !server.retention_tasks_max.is_given() {
         server.retention_tasks_max.value = MEMORY_TASKS_MAX;
     }
@@ -54,6 +61,8 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
         storage,
         tokens,
         api_key,
+        shared_secret,
+        issuer,
         webhook_signing_secrets,
         agents,
         production,
@@ -99,12 +108,6 @@ impl ServerSettings {
 
 /// A server that other machines can reach must have tokens, or a setting that says that it needs none.
 fn check_access(server: &ServerSettings, has_tokens: bool, environment: &Environment, errors: &mut Errors) {
-    if environment.is_set("A2A_SECRET") {
-        errors.add(Origin::Variable("A2A_SECRET").error(
-            "this server cannot verify callers by a shared secret yet, so the secret would protect nothing; unset the \
-             variable, and give out tokens (--tokens FILE, or SWITCHBOARD_TOKENS)",
-        ));
-    }
     let of_server = |key| (Table::Server, key);
     if errors.is_doubtful(&["tokens", "tokens_file", "allow_unauthenticated"].map(of_server)) {
         return;
@@ -146,9 +149,13 @@ fn check_public_url(server: &ServerSettings, errors: &mut Errors) {
 
 /// The certificate and the key of the port: both or neither, and a pair that belongs together.
 fn tls(settings: &TlsSettings, folder: &Path) -> Result<Option<KnownTls>, ConfigError> {
-    let TlsSettings { cert: cert_given, key: key_given } = settings;
+    let TlsSettings { cert: cert_given, key: key_given, client_authority } = settings;
     let (cert, key) = match (&cert_given.value, &key_given.value) {
         (Some(cert), Some(key)) => (cert, key),
+        (None, None) if client_authority.is_some() => {
+            let why = "clients show certificates only to a port that speaks TLS; set tls.cert and tls.key, too";
+            return Err(client_authority.from.error(why));
+        }
         (None, None) => return Ok(None),
         (Some(_), None) => {
             let why =
@@ -164,6 +171,16 @@ fn tls(settings: &TlsSettings, folder: &Path) -> Result<Option<KnownTls>, Config
         let from = if error.is_about_key() { &key_given.from } else { &cert_given.from };
         from.error(error)
     })?;
+    let tls = match &client_authority.value {
+        Some(path) => {
+            let shown = path.display();
+            let unread = |error| client_authority.from.error(format_args!("{shown} cannot be read: {error}"));
+            let pem = std::fs::read(folder.join(path)).map_err(unread)?;
+            tls.with_client_authority(&pem)
+                .map_err(|error| client_authority.from.error(format_args!("{shown}: {error}")))?
+        }
+        None => tls,
+    };
     let doubt = tls.key_is_exposed().then(|| {
         let file = key.display();
         key_given

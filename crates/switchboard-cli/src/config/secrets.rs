@@ -2,8 +2,9 @@
 //! no refusal quotes it.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use switchboard::{SigningSecrets, Tokens};
+use switchboard::{Issuer, SharedSecret, SigningSecrets, Tokens};
 
 use super::table::ServerSettings;
 use super::typed::Secret;
@@ -47,6 +48,52 @@ pub(super) fn api_key(server: &ServerSettings, environment: &Environment) -> Res
 
 /// Shorter keys are for one machine alone.
 const API_KEY_BYTES_MIN: usize = 16;
+
+/// The secret that callers sign their tokens with, and those of organizations.
+pub(super) fn shared_secret(server: &mut ServerSettings, folder: &Path) -> Result<Option<SharedSecret>, ConfigError> {
+    let given = server.a2a_secret.value.take().filter(|Secret(text)| !text.trim().is_empty());
+    let mut secrets = match &given {
+        Some(Secret(text)) if text.trim().len() < API_KEY_BYTES_MIN && !listen::is_local(*server.listen) => {
+            let why = "is shorter than 16 characters, so that it can be found by trying, and other machines can reach the server";
+            return Err(server.a2a_secret.from.error(why));
+        }
+        Some(Secret(text)) => SharedSecret::new(text),
+        None => SharedSecret::default(),
+    };
+    if let Some(path) = &server.org_secrets_file.value {
+        let refuse = |error| server.org_secrets_file.from.error(format_args!("{}, {error}", path.display()));
+        secrets = secrets.with_orgs_of(folder.join(path)).map_err(refuse)?;
+    }
+    Ok((given.is_some() || server.org_secrets_file.is_some()).then_some(secrets))
+}
+
+/// The identity provider whose tokens are accepted.
+pub(super) fn issuer(server: &ServerSettings, folder: &Path) -> Result<Option<Issuer>, ConfigError> {
+    let Some(name) = &server.jwt_issuer.value else { return Ok(None) };
+    let Some((first, others)) = server.jwt_audience.split_first() else {
+        let why = "needs jwt_audience (--jwt-audience), or tokens of the provider for other servers would be good here";
+        return Err(server.jwt_issuer.from.error(why));
+    };
+    let mut issuer = Issuer::new(name, first).leeway(Duration::from_secs(u64::from(*server.jwt_leeway_s)));
+    issuer = others.iter().fold(issuer, Issuer::and_audience);
+    if let Some(url) = &server.jwt_keys_url.value {
+        issuer = issuer.keys_at(url);
+    }
+    if let Some(path) = &server.jwt_keys_file.value {
+        let refuse = |error| server.jwt_keys_file.from.error(format_args!("{} {error}", path.display()));
+        issuer = issuer.keys_in_file(folder.join(path)).map_err(refuse)?;
+    }
+    issuer =
+        issuer.principal_claim(&*server.jwt_principal_claim.value).scope_claims(server.jwt_scope_claims.value.clone());
+    issuer = issuer.algorithms(server.jwt_algorithms.value.clone());
+    if let Some(claim) = &server.jwt_tenants_claim.value {
+        issuer = issuer.tenants_claim(claim);
+    }
+    if let Some(scope) = &server.jwt_operator_scope.value {
+        issuer = issuer.operator_scope(scope);
+    }
+    Ok(Some(issuer))
+}
 
 pub(super) fn signing_secrets(server: &mut ServerSettings, folder: &Path) -> Result<Option<KnownSecrets>, ConfigError> {
     let (secret, file) = (&mut server.webhook_signing_secret, &server.webhook_signing_secret_file);

@@ -143,6 +143,56 @@ settings! {
         .more("Callers send it as a token; all of them are the principal api-key and see the same tasks. A key of fewer than \
                16 characters is taken, with a warning, only while no other machine can reach the server.")
         .flag("--api-key-env", "NAME").variable("SWITCHBOARD_API_KEY_ENV").unset("no key").example("\"A2A_API_KEY\"");
+    basic: bool = Row::new(Bool, ACCESS, "Take tokens by HTTP Basic, too: the principal is the name, the token the password")
+        .flag("--basic", "BOOL").variable("SWITCHBOARD_BASIC").default("false");
+    api_key_header: Option<String> = Row::new(ANY, ACCESS, "Header that tokens may stand in, too")
+        .flag("--api-key-header", "NAME").variable("SWITCHBOARD_API_KEY_HEADER")
+        .unset("none").example("\"X-API-Key\"");
+    api_key_query: Option<String> = Row::new(ANY, ACCESS, "Query parameter that tokens may stand in, too")
+        .more("URLs are kept in logs and histories, so this is for clients that can do nothing else.")
+        .variable("SWITCHBOARD_API_KEY_QUERY").unset("none").example("\"api_key\"");
+    api_key_cookie: Option<String> = Row::new(ANY, ACCESS, "Cookie that tokens may stand in, too")
+        .variable("SWITCHBOARD_API_KEY_COOKIE").unset("none").example("\"api_key\"");
+    a2a_secret: Option<Secret> = Row::new(Kind::Secret, ACCESS,
+            "Secret that callers of agent-native sign their tokens with (HS256)")
+        .more("One of fewer than 16 characters is taken, with a warning, only while no other machine can reach the server.")
+        .variable("A2A_SECRET").not_in_file().unset("no such callers");
+    org_secrets_file: Option<PathBuf> = Row::new(Path("file"), ACCESS,
+            "File of the secrets of organizations, for tokens that name one (org_domain)")
+        .more("Each line is DOMAIN SECRET.")
+        .flag("--org-secrets", "FILE").variable("SWITCHBOARD_ORG_SECRETS_FILE")
+        .unset("none").example("\"org-secrets.txt\"");
+    jwt_issuer: Option<String> = Row::new(ANY, ACCESS, "Identity provider whose tokens are accepted, as their iss names it")
+        .more("Its keys are found by OpenID Connect Discovery, unless jwt_keys_url or jwt_keys_file is set.")
+        .flag("--jwt-issuer", "URL").variable("SWITCHBOARD_JWT_ISSUER")
+        .unset("none").example("\"https://login.example/realms/acme\"");
+    jwt_audience: Vec<String> = Row::new(List(Ok), ACCESS, "Audience (aud) that its tokens for this server have")
+        .flag("--jwt-audience", "NAME").variable("SWITCHBOARD_JWT_AUDIENCE").default("").example("[\"agents\"]");
+    jwt_keys_url: Option<String> = Row::new(ANY, ACCESS, "Where its keys are (jwks_uri)")
+        .variable("SWITCHBOARD_JWT_KEYS_URL").unset("found by discovery").example("\"https://login.example/keys\"");
+    jwt_keys_file: Option<PathBuf> = Row::new(Path("file"), ACCESS, "File of its keys, a JSON Web Key set")
+        .more("A new file is used within a minute.")
+        .variable("SWITCHBOARD_JWT_KEYS_FILE").unset("found by discovery").example("\"keys.json\"");
+    jwt_algorithms: Vec<String> = Row::new(List(Ok), ACCESS, "Algorithms that are accepted; none is every asymmetric one")
+        .variable("SWITCHBOARD_JWT_ALGORITHMS").default("").example("[\"RS256\"]");
+    jwt_leeway_s: u32 = Row::new(seconds(0, 600), ACCESS,
+            "How far the clocks of the provider and of this server may be apart, in seconds")
+        .default("30");
+    jwt_principal_claim: String = Row::new(ANY, ACCESS, "Claim that names the caller")
+        .more("A dot leads into an object, as in realm_access.roles.")
+        .variable("SWITCHBOARD_JWT_PRINCIPAL_CLAIM").default("sub");
+    jwt_tenants_claim: Option<String> = Row::new(ANY, ACCESS, "Claim that holds the tenants of the caller")
+        .more("A token without it is then refused.")
+        .variable("SWITCHBOARD_JWT_TENANTS_CLAIM").unset("callers act for no named tenant").example("\"tid\"");
+    jwt_scope_claims: Vec<String> = Row::new(List(Ok), ACCESS, "Claims that hold the scopes of the caller")
+        .variable("SWITCHBOARD_JWT_SCOPE_CLAIMS").default("scope,scp").example("[\"scope\", \"realm_access.roles\"]");
+    jwt_operator_scope: Option<String> = Row::new(ANY, ACCESS, "Scope that makes a caller an operator")
+        .variable("SWITCHBOARD_JWT_OPERATOR_SCOPE").unset("none does").example("\"agents-operator\"");
+    require: Vec<String> = Row::new(List(Ok), ACCESS,
+            "Schemes that a caller must present together, as in mtls+bearer; of several entries, any one is enough")
+        .more("The names are those on the cards: bearer, basic, apiKey, apiKeyQuery, apiKeyCookie, jwtBearer, oidc or jwt, mtls. The \
+               first one of an entry names the caller. Without entries, any one scheme is enough.")
+        .flag("--require", "SCHEMES").variable("SWITCHBOARD_REQUIRE").default("").example("[\"mtls+bearer\", \"basic\"]");
     allow_unauthenticated: bool = Row::new(Bool, ACCESS,
             "Let every client call that reaches an address or a public URL beyond this machine, without a token")
         .more("All of them share all tasks; the log says so as a warning.")
@@ -245,6 +295,10 @@ settings! {
     key: Option<PathBuf> = Row::new(Path("file"), ADDRESS, "File of the private key of the certificate, in PEM form")
         .more("Only its owner should be able to read it.")
         .flag("--tls-key", "FILE").variable("SWITCHBOARD_TLS_KEY").unset("no TLS").example("\"key.pem\"");
+    client_authority: Option<PathBuf> = Row::new(Path("file"), ADDRESS,
+            "File of the authority whose client certificates prove who calls, in PEM form")
+        .flag("--tls-client-authority", "FILE").variable("SWITCHBOARD_TLS_CLIENT_AUTHORITY")
+        .unset("clients are not asked for certificates").example("\"clients-ca.pem\"");
 }
 
 settings! {

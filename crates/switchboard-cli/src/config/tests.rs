@@ -14,7 +14,7 @@ use crate::cli::{Cli, Command as Typed};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// What comes of flags, variables and a file, in a folder that also holds `tokens.txt`, `cert.pem` and `key.pem`.
+/// What comes of flags, variables and a file, in a folder that also holds the files that examples name.
 fn load(flags: &[&str], variables: &[(&str, &str)], file: &str) -> Result<Config, String> {
     let folder = tempfile::tempdir().unwrap();
     if !file.is_empty() {
@@ -23,6 +23,11 @@ fn load(flags: &[&str], variables: &[(&str, &str)], file: &str) -> Result<Config
     std::fs::write(folder.path().join("tokens.txt"), format!("# ours\n{TOKEN} alice acme,globex\n")).unwrap();
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(folder.path().join("tokens.txt"), private).unwrap();
+    std::fs::write(folder.path().join("org-secrets.txt"), "example.com a-long-random-secret\n").unwrap();
+    let key = r#"{"kty":"OKP","crv":"Ed25519","kid":"k1","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+    std::fs::write(folder.path().join("keys.json"), format!("{{\"keys\":[{key}]}}")).unwrap();
+    let authority = include_str!("../../../../tests/certificates/authority.cert.pem");
+    std::fs::write(folder.path().join("clients-ca.pem"), authority).unwrap();
     put_certificate(folder.path());
     load_in(folder.path(), flags, variables)
 }
@@ -148,6 +153,13 @@ fn every_setting_has_a_variable() {
         audit = "default"
         retention_audit_s = 31536000
         retention_audit_max = 1000000
+        basic = false
+        jwt_audience = []
+        jwt_algorithms = []
+        jwt_leeway_s = 30
+        jwt_principal_claim = "sub"
+        jwt_scope_claims = ["scope", "scp"]
+        require = []
         allow_unauthenticated = true
         allow_plain_http = false
         allowed_hosts = []
@@ -443,12 +455,37 @@ fn in_production_a_card_names_no_foreign_address_without_encryption() {
 }
 
 #[test]
-fn a_secret_that_cannot_protect_anything_yet_is_refused() {
-    let why = "A2A_SECRET: this server cannot verify callers by a shared secret yet, so the secret would protect nothing; unset \
-               the variable, and give out tokens (--tokens FILE, or SWITCHBOARD_TOKENS)";
-    assert_eq!(refusal(&[], &[("A2A_SECRET", "s3cret")], ""), why);
-    assert_eq!(refusal(&["--tokens", "tokens.txt"], &[("A2A_SECRET", "s3cret")], ""), why);
-    assert!(load(&[], &[("A2A_SECRET", "  ")], "").is_ok(), "a blank one counts as unset");
+fn a_shared_secret_protects_a_server_unless_it_can_be_guessed() {
+    let others = ["--listen", "0.0.0.0:8080"];
+    let long = ("A2A_SECRET", "a-long-random-secret");
+    let config = load(&others, &[long], "").unwrap();
+    assert!(config.shared_secret.is_some() && config.open_to_others_at().is_none());
+    assert!(load(&[], &[("A2A_SECRET", "s3cret")], "").unwrap().shared_secret.is_some());
+    let why = "A2A_SECRET: is shorter than 16 characters, so that it can be found by trying, and other machines can reach the server";
+    assert!(refusal(&others, &[("A2A_SECRET", "s3cret")], "").starts_with(why));
+    assert!(load(&[], &[("A2A_SECRET", "  ")], "").unwrap().shared_secret.is_none(), "a blank one counts as unset");
+    assert!(load(&["--tokens", "tokens.txt"], &[long], "").is_ok(), "either is accepted then");
+}
+
+#[test]
+fn every_example_of_the_page_about_authentication_can_be_used() {
+    let page = include_str!("../../../../docs/authentication.md");
+    let examples: Vec<&str> = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(examples.len() >= 6, "{}", examples.len());
+    for example in examples {
+        let config = load(&[], &[("A2A_SECRET", "a-long-random-secret")], example)
+            .unwrap_or_else(|error| panic!("{error}: {example}"));
+        crate::serve::check_build(&config, &Environment::of(&[])).unwrap_or_else(|error| panic!("{error}: {example}"));
+    }
+}
+
+#[test]
+fn an_identity_provider_needs_an_audience() {
+    let file = "[server]\njwt_issuer = \"https://login.example\"\n";
+    let why = "needs jwt_audience (--jwt-audience), or tokens of the provider for other servers would be good here";
+    assert!(refusal(&[], &[], file).ends_with(why), "{}", refusal(&[], &[], file));
+    let config = load(&["--listen", "0.0.0.0:8080", "--jwt-audience", "agents"], &[], file).unwrap();
+    assert!(config.issuer.is_some() && config.open_to_others_at().is_none());
 }
 
 #[test]

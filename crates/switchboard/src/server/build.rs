@@ -44,8 +44,8 @@ pub(crate) struct Parts {
     pub(crate) limits: ServerLimits,
     pub(crate) public_url: Option<Uri>,
     pub(crate) host_check: bool,
-    /// Whether the API key is short enough to be guessed.
-    pub(crate) has_short_key: bool,
+    /// What is short enough to be guessed: the API key or the shared secret.
+    pub(crate) short_key: Option<&'static str>,
     /// Whether callers on other machines need no token.
     pub(crate) allow_unauthenticated: bool,
     pub(crate) default_version: Option<Dialect>,
@@ -78,7 +78,7 @@ impl ServerBuilder {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let public_url = self.check()?;
         let is_public = public_url.as_ref().and_then(Uri::host).is_some_and(|host| !is_loopback_host(host));
-        let (authentication, has_short_key) = self.authentication(is_public)?;
+        let (authentication, short_key) = self.authentication(is_public)?;
         let exposure =
             self.exposure.build(authentication.is_open(), self.allow_unauthenticated, public_url.as_ref())?;
         let schemes = authentication.schemes(std::mem::take(&mut self.security_schemes));
@@ -145,8 +145,8 @@ impl ServerBuilder {
             limits: self.limits,
             public_url,
             // With a key that can be guessed, only this machine may call, however the service is mounted.
-            host_check: self.host_check || has_short_key,
-            has_short_key,
+            host_check: self.host_check || short_key.is_some(),
+            short_key,
             allow_unauthenticated: self.allow_unauthenticated,
             default_version: self.default_version,
             card_form: self.card_form,
@@ -218,7 +218,15 @@ impl ServerBuilder {
 
     /// Whether something is configured that callers can prove themselves by.
     fn has_credentials(&self) -> bool {
-        self.tokens.is_some() || self.api_key.is_some() || self.shared_secret.is_some() || !self.issuers.is_empty()
+        self.takes_certificates()
+            || self.tokens.is_some()
+            || self.api_key.is_some()
+            || self.shared_secret.is_some()
+            || !self.issuers.is_empty()
+    }
+
+    fn takes_certificates(&self) -> bool {
+        self.client_certificates || self.tls.as_ref().is_some_and(Tls::asks_clients)
     }
 
     /// The tokens of requests that the server posts to itself, and what posts them.
@@ -253,8 +261,8 @@ impl ServerBuilder {
         Ok((Some(tokens), Some(Arc::new(poster))))
     }
 
-    /// How callers are authenticated, and whether a key or a secret is short enough to be guessed.
-    fn authentication(&mut self, is_public: bool) -> Result<(Authentication, bool), ServeError> {
+    /// How callers are authenticated, and which key or secret is short enough to be guessed.
+    fn authentication(&mut self, is_public: bool) -> Result<(Authentication, Option<&'static str>), ServeError> {
         if let Some(authenticator) = self.authenticator.take() {
             if self.has_credentials() {
                 return Err(ServeError::new(
@@ -262,11 +270,11 @@ impl ServerBuilder {
                      have the authenticator check the tokens, too",
                 ));
             }
-            return Ok((Authentication::Custom(authenticator), false));
+            return Ok((Authentication::Custom(authenticator), None));
         }
-        let mut has_short_key = false;
+        let mut short_one = None;
         let mut short = |what: &'static str, is_short: bool| {
-            has_short_key |= is_short;
+            short_one = is_short.then_some(what).or(short_one);
             if is_short && is_public {
                 return Err(short_key(what, "the public URL is not a loopback address"));
             }
@@ -313,6 +321,9 @@ impl ServerBuilder {
         if let Some(places) = places {
             verifiers.add_api_keys(places);
         }
+        if self.takes_certificates() {
+            verifiers.add_certificates();
+        }
         let requirements = std::mem::take(&mut self.requirements);
         if verifiers.is_empty() {
             if let Some(requirement) = requirements.into_iter().next() {
@@ -320,10 +331,10 @@ impl ServerBuilder {
                 return Err(ServeError::new(why));
             }
             let tenants = std::mem::take(&mut self.tenants).into_iter().map(Tenant::from).collect();
-            return Ok((Authentication::open(tenants), has_short_key));
+            return Ok((Authentication::open(tenants), short_one));
         }
         verifiers.require(requirements).map_err(ServeError::new)?;
-        Ok((Authentication::Configured(Box::new(verifiers)), has_short_key))
+        Ok((Authentication::Configured(Box::new(verifiers)), short_one))
     }
 }
 

@@ -56,6 +56,7 @@ pub struct ServerBuilder {
     pub(super) basic: bool,
     pub(super) shared_secret: Option<SharedSecret>,
     pub(super) issuers: Vec<Issuer>,
+    pub(super) client_certificates: bool,
     pub(super) requirements: Vec<SecurityRequirement>,
     pub(super) allow_unauthenticated: bool,
     pub(super) tenants: Vec<String>,
@@ -90,6 +91,7 @@ impl ServerBuilder {
             basic: false,
             shared_secret: None,
             issuers: Vec::new(),
+            client_certificates: false,
             requirements: Vec::new(),
             allow_unauthenticated: false,
             tenants: Vec::new(),
@@ -360,6 +362,14 @@ impl ServerBuilder {
     #[must_use]
     pub fn issuer(mut self, issuer: Issuer) -> Self {
         self.issuers.push(issuer);
+        self
+    }
+
+    /// Lets callers in whom a [`ClientCertificate`](crate::ClientCertificate) in the extensions of the request names. It is for
+    /// applications with a TLS listener of their own; a port with [`Tls::with_client_authority`] does this by itself.
+    #[must_use]
+    pub fn client_certificates(mut self, on: bool) -> Self {
+        self.client_certificates = on;
         self
     }
 

@@ -23,7 +23,9 @@ mod serving;
 mod transport;
 
 pub use authentication::tokens::{Tokens, TokensError};
-pub use authentication::{Authenticator, Identity, IdentityFromExtensions, Issuer, OrgSecretsError, SharedSecret};
+pub use authentication::{
+    Authenticator, ClientCertificate, Identity, IdentityFromExtensions, Issuer, OrgSecretsError, SharedSecret,
+};
 pub use banner::Banner;
 pub use bindings::compat::{Compat, CorvidOptions, SelectoolsOptions};
 pub use builder::ServerBuilder;

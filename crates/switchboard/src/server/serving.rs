@@ -56,8 +56,8 @@ impl Server {
                  every task; give out tokens (ServerBuilder::tokens), or call ServerBuilder::allow_unauthenticated"
             )));
         }
-        if self.parts.has_short_key && !addr.ip().is_loopback() {
-            return Err(short_key("the API key or shared secret", &format!("{addr} is not a loopback address")));
+        if let Some(what) = self.parts.short_key.filter(|_| !addr.ip().is_loopback()) {
+            return Err(short_key(what, &format!("{addr} is not a loopback address")));
         }
         let cannot = |error: std::io::Error| {
             ServeError::caused(ServeErrorKind::Address, format!("cannot listen on {addr}: {error}"), error)

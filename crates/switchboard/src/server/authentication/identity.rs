@@ -23,8 +23,8 @@ pub struct Identity {
     /// Tenants that the caller may act for; the first is used when a request names none. With no entry it is the one tenant
     /// without a name.
     pub tenants: Vec<Tenant>,
-    /// What the credential was issued for. The server itself checks no scope; the [`Endpoint`](crate::call::Endpoint) that is
-    /// called finds them in [`Caller::scopes`](crate::call::Caller::scopes).
+    /// What the credential was issued for. The server checks those that a requirement or a skill names
+    /// ([`Skill::security`](crate::Skill::security)); the [`Endpoint`](crate::call::Endpoint) that is called finds them in [`Caller::scopes`](crate::call::Caller::scopes).
     pub scopes: Vec<String>,
     /// Whether the caller may look after what belongs to others: the outbox, and the endpoints in `/metrics`.
     pub operator: bool,

@@ -7,6 +7,7 @@
 //! `application` is the login of the embedding program, in place of all these. `ending` ends streams whose credential ends.
 
 mod application;
+mod certificate;
 mod ending;
 mod identity;
 mod issuer;
@@ -38,6 +39,7 @@ use switchboard_engine::system::SystemClock;
 use crate::outbound::Client;
 
 pub use application::{Authenticator, IdentityFromExtensions};
+pub use certificate::ClientCertificate;
 pub use identity::Identity;
 pub use issuer::Issuer;
 pub(crate) use schemes::{SchemeSet, Schemes};
@@ -179,15 +181,13 @@ impl Authentication {
 
     /// Has a refusal say how to log in here, where it says how to log in at all.
     pub(crate) fn set_challenge(&self, headers: &mut HeaderMap) {
-        let challenge = match self {
-            Self::Open(_) => return,
-            Self::Configured(verifiers) if verifiers.takes_bearer_alone() => return,
-            Self::Configured(_) | Self::Custom(_) => headers.get_mut(header::WWW_AUTHENTICATE),
-        };
-        let Some(challenge) = challenge else { return };
+        if self.is_open() {
+            return;
+        }
+        let Some(challenge) = headers.get_mut(header::WWW_AUTHENTICATE) else { return };
         match self {
             Self::Open(_) => {}
-            Self::Configured(verifiers) => *challenge = verifiers.challenge().clone(),
+            Self::Configured(verifiers) => *challenge = verifiers.challenge(),
             Self::Custom(authenticator) => *challenge = authenticator.challenge(),
         }
     }

@@ -23,7 +23,7 @@ use super::key_set::KeySet;
 use super::schemes::{SchemeSet, Schemes, lacks_scope};
 use super::shared_secret::{SharedSecret, SignedCaller};
 use super::verified::{Verified, VerifiedTokens};
-use super::{BEARER_CHALLENGE, BEARER_HINT, Identified, Identity, Tokens, unauthenticated};
+use super::{BEARER_CHALLENGE, BEARER_HINT, ClientCertificate, Identified, Identity, Tokens, unauthenticated};
 use crate::server::edge::paths::query_pairs;
 use Failed::Bad;
 
@@ -84,6 +84,7 @@ pub(crate) struct Verifiers {
     api_keys: ApiKeyPlaces,
     shared_secret: Option<SharedSecret>,
     issuers: Vec<TrustedIssuer>,
+    certificates: bool,
     verified: VerifiedTokens,
     schemes: Schemes,
     challenge: Option<HeaderValue>,
@@ -113,7 +114,7 @@ pub(crate) enum Unidentified {
 type Found = Result<Option<Proof>, Failed>;
 
 /// Every place where a credential may stand.
-const PLACES: usize = 4;
+const PLACES: usize = 5;
 
 impl Verifiers {
     pub(crate) fn add_tokens(&mut self, tokens: Tokens) {
@@ -168,16 +169,21 @@ impl Verifiers {
         self.api_keys = places;
     }
 
+    pub(crate) fn add_certificates(&mut self) {
+        let description = Some("A client certificate of an authority that this server trusts".to_owned());
+        self.schemes.add("mtls", SchemeSet::CERTIFICATE, SecurityScheme::MutualTls { description });
+        self.certificates = true;
+    }
+
     /// Says what every caller must present, once everything was added.
     ///
     /// # Errors
     /// When a requirement names a scheme that was not.
     pub(crate) fn require(&mut self, requirements: Vec<SecurityRequirement>) -> Result<(), String> {
         self.schemes.require(requirements)?;
-        let takes_bearer = self.takes_bearer();
         let mut challenges: Vec<&str> = Vec::new();
         let mut hints: Vec<String> = Vec::new();
-        if takes_bearer {
+        if self.takes_bearer() {
             challenges.push("Bearer realm=\"switchboard\"");
             hints.push(BEARER_HINT.to_owned());
         }
@@ -189,8 +195,14 @@ impl Verifiers {
         hints.extend(header.as_ref().map(|name| format!("a token in the header {name}")));
         hints.extend(query.as_ref().map(|name| format!("a token in the query parameter {name}")));
         hints.extend(cookie.as_ref().map(|name| format!("a token in the cookie {name}")));
-        self.challenge = (challenges.len() > 1 || !takes_bearer)
-            .then(|| HeaderValue::from_str(&challenges.join(", ")).unwrap_or(BEARER_CHALLENGE));
+        if self.certificates {
+            hints.push("a client certificate in the TLS handshake".to_owned());
+        }
+        // There is no registered challenge for certificates, and every refusal with 401 has one (RFC 9110, 15.5.2).
+        if challenges.is_empty() {
+            challenges.push("Certificate realm=\"switchboard\"");
+        }
+        self.challenge = HeaderValue::from_str(&challenges.join(", ")).ok();
         self.hint = hints.join(", or ");
         Ok(())
     }
@@ -205,21 +217,17 @@ impl Verifiers {
 
     /// Whether there is nothing to prove oneself by.
     pub(crate) fn is_empty(&self) -> bool {
-        !self.takes_bearer()
+        !self.takes_bearer() && !self.certificates
     }
 
     /// Whether callers may prove themselves by what other parties gave out.
     pub(crate) fn takes_foreign_credentials(&self) -> bool {
-        self.takes_jwt()
+        self.takes_jwt() || self.certificates
     }
 
-    /// Whether the usual challenge says it all.
-    pub(crate) fn takes_bearer_alone(&self) -> bool {
-        self.challenge.is_none()
-    }
-
-    pub(crate) fn challenge(&self) -> &HeaderValue {
-        self.challenge.as_ref().unwrap_or(&BEARER_CHALLENGE_REF)
+    /// How to log in here: the value of `WWW-Authenticate`.
+    pub(crate) fn challenge(&self) -> HeaderValue {
+        self.challenge.clone().unwrap_or(BEARER_CHALLENGE)
     }
 
     pub(crate) fn tokens(&self) -> Option<&Tokens> {
@@ -283,6 +291,7 @@ impl Verifiers {
                 Some(name) => self.api_key(cookie_key(&head.headers, name)?, SchemeSet::API_KEY_COOKIE)?,
                 None => None,
             },
+            if self.certificates { certificate(head, now)? } else { None },
         ])
     }
 
@@ -400,8 +409,6 @@ impl Verifiers {
     }
 }
 
-static BEARER_CHALLENGE_REF: HeaderValue = BEARER_CHALLENGE;
-
 fn http_scheme(description: &str, scheme: &str, format: Option<&str>) -> SecurityScheme {
     SecurityScheme::Http {
         description: Some(description.to_owned()),
@@ -430,6 +437,13 @@ fn together(first: &Identity, proofs: &[Option<Proof>; PLACES], schemes: SchemeS
         }
     }
     identity
+}
+
+/// A connection may last longer than the certificate that it began with.
+fn certificate(head: &Parts, now: Timestamp) -> Found {
+    let Some(shown) = head.extensions.get::<ClientCertificate>() else { return Ok(None) };
+    let is_good = shown.identity().expires.is_none_or(|expires| expires > now);
+    if is_good { Ok(Some((SchemeSet::CERTIFICATE, shown.identity().clone()))) } else { Err(Bad) }
 }
 
 /// The text of a header that is there at most once.

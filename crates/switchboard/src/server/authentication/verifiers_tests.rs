@@ -107,11 +107,11 @@ fn only_what_is_configured_is_looked_at() {
     let mut plain = Verifiers::default();
     plain.add_tokens(Tokens::parse(&format!("{ALICE} alice\n")).unwrap());
     plain.require(Vec::new()).unwrap();
-    assert!(plain.takes_bearer_alone());
+    assert_eq!(plain.challenge(), "Bearer realm=\"switchboard\"");
     let refused = "Authentication required: send a token of this server as Authorization: Bearer TOKEN";
     assert_eq!(caller(&plain, &format!("/?key={ALICE}"), &[("x-key", ALICE)]), refused);
     assert_eq!(caller(&plain, "/", &[("authorization", &basic("alice", ALICE))]), refused);
-    let challenge = verifiers(&[]).challenge().clone();
+    let challenge = verifiers(&[]).challenge();
     assert_eq!(challenge, "Bearer realm=\"switchboard\", Basic realm=\"switchboard\", charset=\"UTF-8\"");
 }
 

@@ -1,7 +1,8 @@
 //! The stages of a request, one file each: `admit` (may this host and this page call), `route` (which agent, binding and dialect),
-//! `authenticate` (who calls), `read` (the body, within bounds) and `respond`. `service` runs them in order.
+//! `read` (the body, within bounds) and `respond`. `service` runs them in order; who calls is found out in
+//! `server/authentication`.
 //!
-//! Beside them: `paths` (what a path names), `tokens`, `shared` (what all requests use), `rebased` (links to artifacts
+//! Beside them: `paths` (what a path names), `shared` (what all requests use), `rebased` (links to artifacts
 //! under another name of this machine), `request_log` (what is counted and logged about a request), `identity_headers` (what is
 //! dropped), `operator_check` and `peers` (callers that are known by their address).
 

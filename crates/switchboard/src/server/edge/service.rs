@@ -18,7 +18,7 @@ use switchboard_core::dialect::detect::Mount;
 use switchboard_core::error::ProtocolError;
 use tracing::{Instrument, Span};
 
-use crate::server::authentication::{Authenticated, Identified, Identity, SchemeSet};
+use crate::server::authentication::{Authenticated, ClientCertificate, Identified, Identity, SchemeSet};
 use crate::server::bindings::{self, Binding};
 use crate::server::downloads;
 use crate::server::edge::admit::{CommonHeaders, admit, named_authority};
@@ -41,6 +41,8 @@ pub struct A2aService {
     peer: Option<SocketAddr>,
     /// The answers of the connection that are not read yet, where the connection is ours.
     unread: Option<Arc<UnreadReplies>>,
+    /// The certificate of the client, where it has shown one.
+    certificate: Option<ClientCertificate>,
 }
 
 impl fmt::Debug for A2aService {
@@ -51,12 +53,17 @@ impl fmt::Debug for A2aService {
 
 impl A2aService {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, peer: None, unread: None }
+        Self { shared, peer: None, unread: None, certificate: None }
     }
 
     /// The same service for one connection.
-    pub(crate) fn of_peer(shared: Arc<Shared>, peer: SocketAddr, unread: Arc<UnreadReplies>) -> Self {
-        Self { shared, peer: Some(peer), unread: Some(unread) }
+    pub(crate) fn of_connection(
+        shared: Arc<Shared>,
+        peer: SocketAddr,
+        unread: Arc<UnreadReplies>,
+        certificate: Option<ClientCertificate>,
+    ) -> Self {
+        Self { shared, peer: Some(peer), unread: Some(unread), certificate }
     }
 }
 
@@ -80,6 +87,9 @@ where
         let mut note = RequestRecord::new(self.peer);
         let (mut parts, body) = request.into_parts();
         drop_identity_headers(&mut parts.headers);
+        if let Some(certificate) = &self.certificate {
+            parts.extensions.insert(certificate.clone());
+        }
         // The path is read first, because every page may read a card. Nothing is looked up before the request is admitted.
         let named = named(&shared, &parts);
         let authority = named_authority(&parts.uri, &parts.headers);

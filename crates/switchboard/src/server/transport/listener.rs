@@ -24,6 +24,7 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
+use crate::server::authentication::ClientCertificate;
 use crate::server::authentication::tokens::Tokens;
 use crate::server::banner::Banner;
 use crate::server::edge::read::RequestBody;
@@ -155,21 +156,22 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedS
     shared.metrics.connected();
     let unread_ends = CancellationToken::new();
     let unread = shared.unread.connection(unread_ends.clone());
-    let (of, service) = (shared.clone(), A2aService::of_peer(shared.clone(), peer, unread));
-    let service = service_fn(move |request| service.clone().call(RequestBody::of(request, &of)));
+    let of = shared.clone();
     let (builder, metrics) = (builder(shared), shared.metrics.clone());
     let draining = shared.supervisor.draining().clone();
     let hands = shared.tls.clone().map(|tls| (tls, shared.clone()));
     let patience = Duration::from_secs(u64::from(shared.limits.head_read_s_max));
     let stall = Duration::from_secs(u64::from(shared.limits.reply_stall_s_max.max(1)));
     shared.supervisor.spawn(Kind::Connection, async move {
-        let socket = match hands {
-            None => Socket::plain(stream, patience, stall),
+        let (socket, certificate) = match hands {
+            None => (Socket::plain(stream, patience, stall), None),
             Some((tls, shared)) => match Box::pin(secured(tls, shared, stream)).await {
-                Some(socket) => socket,
+                Some(secured) => secured,
                 None => return,
             },
         };
+        let service = A2aService::of_connection(of.clone(), peer, unread, certificate);
+        let service = service_fn(move |request| service.clone().call(RequestBody::of(request, &of)));
         let connection = builder.serve_connection(TokioIo::new(socket), service);
         let mut connection = pin!(connection);
         let drained = pin!(draining.cancelled());
@@ -213,8 +215,8 @@ fn is_late_write(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-/// The connection after its TLS handshake and its first byte; none if either failed.
-async fn secured(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<Socket> {
+/// The connection after its TLS handshake and its first byte, and the certificate that the client has shown; none if either failed.
+async fn secured(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<(Socket, Option<ClientCertificate>)> {
     let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
     let draining = shared.supervisor.draining();
     let shaken = tokio::select! {
@@ -241,7 +243,9 @@ async fn secured(tls: Tls, shared: Arc<Shared>, stream: TcpStream) -> Option<Soc
     };
     if speaks {
         let stall = seconds(shared.limits.reply_stall_s_max.max(1));
-        return Some(Socket::tls(stream, seconds(shared.limits.head_read_s_max), stall));
+        let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+        let certificate = shown.and_then(|shown| ClientCertificate::from_der(shown));
+        return Some((Socket::tls(stream, seconds(shared.limits.head_read_s_max), stall), certificate));
     }
     let _ = timeout(GOODBYE_WAIT_MAX, stream.shutdown()).await;
     None

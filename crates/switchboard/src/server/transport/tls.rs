@@ -10,11 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls::{RootCertStore, ServerConfig};
 use webpki::EndEntityCert;
 
 pub(crate) use handshake::{Refused, TlsSocket, shake_hands};
@@ -43,6 +45,8 @@ pub struct Tls(Arc<TlsState>);
 
 struct TlsState {
     config: Arc<ServerConfig>,
+    /// Whether clients are asked for certificates.
+    asks_clients: bool,
     current: Arc<CurrentPair>,
     /// None if the pair was given as text.
     files: Option<PairFiles>,
@@ -112,19 +116,68 @@ impl Tls {
 
     fn new(pair: CertifiedKey, files: Option<PairFiles>) -> Result<Self, TlsError> {
         let current = Arc::new(CurrentPair(RwLock::new(Arc::new(pair))));
-        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        Self::of(current, files, None)
+    }
+
+    fn of(
+        current: Arc<CurrentPair>,
+        files: Option<PairFiles>,
+        clients: Option<Arc<dyn ClientCertVerifier>>,
+    ) -> Result<Self, TlsError> {
+        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|error| TlsError::about_certificate(format!("TLS could not be set up: {error}")))?
-            .with_no_client_auth()
-            .with_cert_resolver(current.clone());
+            .map_err(|error| TlsError::about_certificate(format!("TLS could not be set up: {error}")))?;
+        let asks_clients = clients.is_some();
+        let config = match clients {
+            Some(clients) => config.with_client_cert_verifier(clients),
+            None => config.with_no_client_auth(),
+        };
+        let mut config = config.with_cert_resolver(current.clone());
         config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).to_vec();
         Ok(Self(Arc::new(TlsState {
             config: Arc::new(config),
+            asks_clients,
             current,
             files,
             reloads: AtomicU64::new(0),
             reload_failures: AtomicU64::new(0),
         })))
+    }
+
+    /// Asks clients for certificates that this authority has signed, in PEM form (one certificate or several). A client that shows
+    /// none is served all the same, since cards are for everybody, and must prove itself otherwise; one that shows a certificate of
+    /// another authority is disconnected. [`ClientCertificate`](crate::ClientCertificate) says who a client is by its certificate.
+    ///
+    /// ```no_run
+    /// # fn main_() -> Result<switchboard::Tls, Box<dyn std::error::Error>> {
+    /// let tls = switchboard::Tls::from_files("cert.pem", "key.pem")?.with_client_authority(&std::fs::read("clients-ca.pem")?)?;
+    /// # Ok(tls)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When the text holds no certificate, or one that cannot be an authority.
+    pub fn with_client_authority(self, authority: &[u8]) -> Result<Self, TlsError> {
+        let wrong = |why: String| TlsError::about_certificate(format!("the authority for clients {why}"));
+        let mut roots = RootCertStore::empty();
+        for certificate in pair::chain(authority).map_err(wrong)? {
+            roots.add(certificate).map_err(|error| wrong(format!("cannot be used: {error}")))?;
+        }
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).allow_unauthenticated();
+        let clients = clients.build().map_err(|error| wrong(format!("cannot be used: {error}")))?;
+        let files = self.0.files.as_ref().map(|files| PairFiles {
+            certificate: files.certificate.clone(),
+            key: files.key.clone(),
+            seen: Mutex::new(files.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            key_is_exposed: files.key_is_exposed,
+        });
+        Self::of(self.0.current.clone(), files, Some(clients))
+    }
+
+    /// Whether clients are asked for certificates.
+    pub(crate) fn asks_clients(&self) -> bool {
+        self.0.asks_clients
     }
 
     /// Reads the files again, now. Connections that are open keep what they began with. Without files it does nothing.

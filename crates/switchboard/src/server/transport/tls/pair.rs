@@ -103,7 +103,7 @@ fn fits_another(pair: &CertifiedKey) -> bool {
     pair.cert.iter().skip(1).any(|certificate| alone(certificate).keys_match().is_ok())
 }
 
-fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+pub(super) fn chain(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let sections = sections(pem)?;
     let has_key = sections.iter().any(|(kind, _)| is_key(*kind));
     let of_certificates = sections.into_iter().filter(|(kind, _)| *kind == SectionKind::Certificate);
