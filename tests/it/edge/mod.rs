@@ -10,6 +10,7 @@ mod asked_under;
 mod auth;
 mod bad_bodies;
 mod bad_fields;
+mod budgets;
 mod cards;
 mod corvid;
 mod dawdlers;
