@@ -154,11 +154,23 @@ fn with_rules(
     }
     let mut limits = ServerLimits::default();
     limits.body_bytes_max = *server.body_bytes_max;
+    limits.body_bytes_held_max = *server.body_bytes_held_max;
+    limits.body_bytes_held_per_caller_max = *server.body_bytes_held_per_caller_max;
+    limits.reply_bytes_held_max = *server.reply_bytes_held_max;
+    limits.reply_bytes_held_per_caller_max = *server.reply_bytes_held_per_caller_max;
+    limits.streams_max = *server.streams_max;
+    limits.streams_per_caller_max = *server.streams_per_caller_max;
+    limits.caller_requests_per_second_max = *server.caller_requests_per_second_max;
+    limits.address_requests_per_second_max = *server.address_requests_per_second_max;
     let engine_limits = Limits {
         reply_bytes_max: *server.reply_bytes_max,
         frame_bytes_max: *server.frame_bytes_max,
         queued_s_max: *server.queued_timeout_s,
         processing_s_max: *server.processing_timeout_s,
+        runs_queued_max: *server.runs_queued_max,
+        runs_queued_per_owner_max: *server.runs_queued_per_owner_max,
+        run_message_bytes_max: *server.run_message_bytes_max,
+        run_message_bytes_per_owner_max: *server.run_message_bytes_per_owner_max,
         delivery_failures_max: *server.webhook_attempts_max,
         delivery_coalesce_after: *server.webhook_coalesce_after,
         ..retained

@@ -1,6 +1,7 @@
 //! The real binary on a real file, killed for real. What a client was told is written down in this process, outside the
 //! one that dies.
 
+mod besieged;
 mod chaos;
 mod commands;
 mod disk_full;

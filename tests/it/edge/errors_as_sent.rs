@@ -345,6 +345,10 @@ async fn about_the_server() -> Vec<Case> {
     full.fail(true);
     let mut limits = ServerLimits::default();
     limits.body_bytes_max = 64;
+    let mut hurried = ServerLimits::default();
+    hurried.caller_requests_per_second_max = Some(1);
+    let hurried = Edge::new(usual().limits(hurried));
+    while hurried.get("/tasks").await.status == 200 {}
     vec![
         Case { reason: "INTERNAL_ERROR", when: "What is stored of a task is damaged.", edge, asked: read(&id) },
         Case {
@@ -352,6 +356,13 @@ async fn about_the_server() -> Vec<Case> {
             when: "The disk is full. The answers also have the header `Retry-After: 1`, except over gRPC.",
             edge: Edge::new(usual().store(full)),
             asked: send("hello"),
+        },
+        Case {
+            reason: "RESOURCE_EXHAUSTED",
+            when: "The caller sends more than `caller_requests_per_second_max`, here 1. The answers also have the header \
+                   `Retry-After: 1`, except over gRPC.",
+            edge: hurried,
+            asked: read("t"),
         },
         Case {
             reason: "PAYLOAD_TOO_LARGE",

@@ -11,6 +11,7 @@ mod audit;
 mod auth;
 mod bad_bodies;
 mod bad_fields;
+mod budgets;
 mod cards;
 mod corvid;
 mod dawdlers;

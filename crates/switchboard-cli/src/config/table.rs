@@ -233,6 +233,41 @@ settings! {
         .more("Most clients give up on a frame above 4 MiB. More than reply_bytes_max has no effect.")
         .flag("--frame-limit", "BYTES").variable("SWITCHBOARD_FRAME_LIMIT")
         .default_of(|| number(Limits::default().frame_bytes_max));
+    body_bytes_held_max: u64 = Row::new(bytes(1 << 20, 1 << 40), ACCESS,
+            "Bytes of the bodies that are being received at most, of all callers together")
+        .more("A body of up to 16 KiB is not counted, here and below. A caller is a principal, or the address of one without \
+               a credential. What is too much is refused with 429.")
+        .default_of(|| number(ServerLimits::default().body_bytes_held_max));
+    body_bytes_held_per_caller_max: u64 = Row::new(bytes(1 << 20, 1 << 40), ACCESS, "The same for each caller")
+        .default_of(|| number(ServerLimits::default().body_bytes_held_per_caller_max));
+    reply_bytes_held_max: u64 = Row::new(bytes(1 << 20, 1 << 40), ACCESS,
+            "Bytes of the answers that clients have not read yet at most, of all callers together")
+        .default_of(|| number(ServerLimits::default().reply_bytes_held_max));
+    reply_bytes_held_per_caller_max: u64 = Row::new(bytes(1 << 20, 1 << 40), ACCESS, "The same for each caller")
+        .default_of(|| number(ServerLimits::default().reply_bytes_held_per_caller_max));
+    streams_max: u32 = Row::new(Number { min: 1, max: 10_000_000, unit: "streams" }, ACCESS, "Streams that are open at once")
+        .default_of(|| number(ServerLimits::default().streams_max));
+    streams_per_caller_max: u32 = Row::new(Number { min: 1, max: 10_000_000, unit: "streams" }, ACCESS,
+            "Streams that one caller has open at once")
+        .default_of(|| number(ServerLimits::default().streams_per_caller_max));
+    caller_requests_per_second_max: Option<u32> = Row::new(Number { min: 1, max: 1_000_000, unit: "requests" }, ACCESS,
+            "Requests per second of each caller; five seconds' worth may come at once")
+        .unset("no limit").example("100");
+    address_requests_per_second_max: Option<u32> = Row::new(Number { min: 1, max: 1_000_000, unit: "requests" }, ACCESS,
+            "Requests per second from each address, counted before it is known who calls")
+        .more("Behind a proxy all requests come from its address: limit the rate there.")
+        .unset("no limit").example("200");
+    runs_queued_max: u64 = Row::new(Number { min: 1, max: 10_000_000, unit: "runs" }, TASKS,
+            "Tasks that wait to be started at most, of all owners together; further messages are refused with 429")
+        .default_of(|| number(Limits::default().runs_queued_max));
+    runs_queued_per_owner_max: u64 = Row::new(Number { min: 1, max: 10_000_000, unit: "runs" }, TASKS,
+            "The same for each owner")
+        .default_of(|| number(Limits::default().runs_queued_per_owner_max));
+    run_message_bytes_max: u64 = Row::new(bytes(1 << 20, 1 << 40), TASKS,
+            "Bytes that tasks at work or waiting hold in memory at most, of all owners together")
+        .default_of(|| number(Limits::default().run_message_bytes_max));
+    run_message_bytes_per_owner_max: u64 = Row::new(bytes(1 << 20, 1 << 40), TASKS, "The same for each owner")
+        .default_of(|| number(Limits::default().run_message_bytes_per_owner_max));
     default_version: Option<Dialect> = Row::new(Choice(|| vec!["1.0".to_owned(), "0.3".to_owned()]), ACCESS,
             "What a request without A2A-Version means where its method or path does not tell")
         .more("The specification says 0.3; \"1.0\" is for closed networks.")

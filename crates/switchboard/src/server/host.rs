@@ -326,6 +326,17 @@ fn write_runs(out: &mut String, engine: &Engine, ages: &QueueAges) {
     single(out, "runs_waiting", "gauge", "Runs that wait to be started.", ages.runs_waiting as u64);
     let oldest = ages.oldest_run.as_secs_f64();
     single(out, "run_queue_oldest_seconds", "gauge", "How long the run that waits longest has waited.", oldest);
+    let holds = engine.run_holds();
+    single(out, "run_held_bytes", "gauge", "Bytes that runs hold now, small ones not counted.", holds.message_bytes.held);
+    family(out, "run_limit_refusals_total", "counter", "Messages refused because runs hold too much or too many wait.");
+    for (limit, count) in [
+        ("runs_queued_max", holds.queued.refused_all),
+        ("runs_queued_per_owner_max", holds.queued.refused_each),
+        ("run_message_bytes_max", holds.message_bytes.refused_all),
+        ("run_message_bytes_per_owner_max", holds.message_bytes.refused_each),
+    ] {
+        sample(out, "run_limit_refusals_total", &[("limit", limit)], count);
+    }
     type Read = fn(&RunCounters) -> u64;
     let families: [(&str, &str, Read); 4] = [
         ("runs_started_total", "Runs started.", RunCounters::started),

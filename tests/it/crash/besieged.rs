@@ -1,0 +1,194 @@
+//! A server under attack: many hostile clients at once, of every kind there is, and honest ones beside them that ask at a fixed
+//! rate. Nothing is answered as the server's own fault, memory stays within bounds, and every honest call is answered.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::http::{ask, call, message};
+use super::process::{Server, free_addr, verify};
+use crate::sim::dice::Dice;
+
+const HOSTILE: usize = 10_000;
+const AT_ONCE: usize = 256;
+const HONEST_EVERY: Duration = Duration::from_millis(50);
+const MEMORY_KIB_MAX: u64 = 512 << 10;
+
+/// How a hostile client behaves.
+const KINDS: [&str; 8] =
+    ["malformed", "oversized", "slow", "unread", "replayed", "forged", "large", "unread over http2"];
+
+/// What all clients know.
+struct Siege {
+    addr: SocketAddr,
+    /// A task with a large answer.
+    large: String,
+    /// Answers with a status of 500 and more, as they came.
+    faults: Mutex<Vec<String>>,
+}
+
+fn head(addr: SocketAddr, line: &str, more: &str) -> String {
+    format!("{line} HTTP/1.1\r\nhost: {addr}\r\na2a-version: 1.0\r\nconnection: close\r\n{more}\r\n")
+}
+
+fn posted(addr: SocketAddr, body: &str) -> String {
+    let length = format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
+    head(addr, "POST /", &length) + body
+}
+
+fn rpc(method: &str, params: &serde_json::Value) -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
+}
+
+impl Siege {
+    /// What comes back, as far as it comes within some time.
+    fn exchange(&self, sent: &[u8], wait: Duration) -> Option<String> {
+        let mut stream = TcpStream::connect_timeout(&self.addr, Duration::from_secs(10)).ok()?;
+        stream.set_read_timeout(Some(wait)).ok()?;
+        stream.set_write_timeout(Some(Duration::from_secs(10))).ok()?;
+        // A server that refuses early may close before everything is sent.
+        let _ = stream.write_all(sent);
+        let mut answer = vec![0; 4096];
+        let length = stream.read(&mut answer).ok()?;
+        Some(String::from_utf8_lossy(&answer[..length]).into_owned())
+    }
+
+    fn attack(&self, kind: &str, number: u64, dice: &mut Dice) {
+        let (addr, wait) = (self.addr, Duration::from_secs(5));
+        let answer = match kind {
+            "malformed" => {
+                let mut bytes = posted(addr, &rpc("SendMessage", &message("m", "hello"))).into_bytes();
+                for _ in 0..8 {
+                    let place = usize::try_from(dice.below(bytes.len() as u64)).unwrap_or_default();
+                    bytes[place] = u8::try_from(dice.below(256)).unwrap_or_default();
+                }
+                self.exchange(&bytes, Duration::from_millis(300))
+            }
+            "oversized" => {
+                let length = "content-type: application/json\r\ncontent-length: 100000000\r\n";
+                self.exchange((head(addr, "POST /", length) + &"x".repeat(64 << 10)).as_bytes(), wait)
+            }
+            // A body of which the end never comes.
+            "slow" => {
+                let length = "content-type: application/json\r\ncontent-length: 1000001\r\n";
+                let sent = head(addr, "POST /", length) + &" ".repeat(1_000_000);
+                self.exchange(sent.as_bytes(), Duration::from_millis(500))
+            }
+            // The head of a large answer, and then nothing more.
+            "unread" => {
+                let sent = head(addr, &format!("GET /tasks/{}", self.large), "");
+                let mut stream = TcpStream::connect(addr).ok();
+                let answer = stream.as_mut().and_then(|stream| {
+                    stream.set_read_timeout(Some(wait)).ok()?;
+                    stream.write_all(sent.as_bytes()).ok()?;
+                    let mut answer = [0; 64];
+                    let length = stream.read(&mut answer).ok()?;
+                    Some(String::from_utf8_lossy(&answer[..length]).into_owned())
+                });
+                std::thread::sleep(Duration::from_millis(300));
+                answer
+            }
+            "replayed" => {
+                let body = rpc("SendMessage", &message("the same", "again"));
+                let key = format!("content-type: application/json\r\nidempotency-key: k\r\ncontent-length: {}\r\n", body.len());
+                self.exchange((head(addr, "POST /", &key) + &body).as_bytes(), wait)
+            }
+            "forged" => {
+                let more = "authorization: Bearer eyJhbGciOiJub25lIn0.e30.\r\nx-forwarded-for: 127.0.0.1\r\norigin: http://evil.example\r\n";
+                self.exchange(head(addr, &format!("GET /tasks/0{number}"), more).as_bytes(), wait)
+            }
+            "large" => {
+                let text = format!("wait {}", "x".repeat(300 << 10));
+                let body = rpc("SendMessage", &message(&format!("m-{number}"), &text));
+                self.exchange(posted(addr, &body).as_bytes(), wait)
+            }
+            // The preface, settings that give every stream no window, and nothing that is HTTP/2 after it.
+            _ => {
+                let mut sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+                sent.extend([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0]);
+                self.exchange(&sent, Duration::from_millis(300))
+            }
+        };
+        let status = answer.as_deref().and_then(|answer| answer.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse::<u16>().ok());
+        // 503 says that the server has no room now; that is no fault.
+        if status.is_some_and(|status| status >= 500 && status != 503 && status != 505) {
+            self.faults.lock().unwrap().push(format!("{kind}: {}", answer.unwrap_or_default()));
+        }
+    }
+}
+
+/// A host that is called at a fixed rate, and how long each call took.
+fn honest(addr: SocketAddr, is_over: &AtomicBool) -> Vec<Duration> {
+    let mut took = Vec::new();
+    let begun = Instant::now();
+    while !is_over.load(Ordering::Relaxed) {
+        let number = took.len();
+        let due = begun + HONEST_EVERY * u32::try_from(number).unwrap_or(u32::MAX);
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        let text = format!("honest {number}");
+        let key = [("Idempotency-Key", text.as_str())];
+        let sent = ask(addr, "SendMessage", &message(&text, &text), &key);
+        let task = sent.expect("an honest call is answered").expect("and not refused");
+        assert_eq!(task["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+        took.push(due.elapsed());
+    }
+    took
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_besieged_server_answers_honest_clients_within_its_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, addr) = (folder.path().join("data"), free_addr());
+    let server = Server::start(&data, addr);
+    let sent = call(addr, "SendMessage", message("large", &"x".repeat(8 << 20))).expect("it is taken");
+    let large = sent["task"]["id"].as_str().unwrap().to_owned();
+    let siege = Siege { addr, large, faults: Mutex::default() };
+    let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    println!("seed {}", 7);
+    let begun = Instant::now();
+    // The build that is tested may be a slow one: what is not sent within the time is left out.
+    let deadline = begun + Duration::from_secs(if std::env::var_os("SWITCHBOARD_TEST_LONG").is_some() { 600 } else { 30 });
+    let took = std::thread::scope(|threads| {
+        let honest = threads.spawn(|| honest(addr, &is_over));
+        let hostile: Vec<_> = (0..AT_ONCE)
+            .map(|client| {
+                let (siege, next) = (&siege, &next);
+                threads.spawn(move || {
+                    let mut dice = Dice::new(7 + client as u64);
+                    while Instant::now() < deadline {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        if number >= HOSTILE {
+                            return;
+                        }
+                        siege.attack(KINDS[number % KINDS.len()], number as u64, &mut dice);
+                    }
+                })
+            })
+            .collect();
+        hostile.into_iter().for_each(|client| client.join().unwrap());
+        is_over.store(true, Ordering::Relaxed);
+        honest.join().unwrap()
+    });
+    let (peak, made) = (server.memory_peak_kib(), next.load(Ordering::Relaxed).min(HOSTILE));
+    let mut sorted = took.clone();
+    sorted.sort();
+    let p99 = sorted[sorted.len() * 99 / 100];
+    println!(
+        "{made} hostile requests in {:?}; {} honest calls, p99 {p99:?}, longest {:?}; at most {} MiB",
+        begun.elapsed(),
+        sorted.len(),
+        sorted[sorted.len() - 1],
+        peak >> 10
+    );
+    let faults = siege.faults.into_inner().unwrap();
+    assert!(faults.is_empty(), "{} faults: {:#?}", faults.len(), &faults[..faults.len().min(5)]);
+    assert!(made >= HOSTILE / 10, "only {made} hostile requests were made");
+    assert!(peak < MEMORY_KIB_MAX, "{} MiB", peak >> 10);
+    server.interrupt();
+    verify(&data);
+}
