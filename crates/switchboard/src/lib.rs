@@ -58,8 +58,8 @@ pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
     A2aService, AccessLog, Authenticator, Banner, Bound, CardForm, Compat, Cors, CorvidOptions, Identity,
-    IdentityFromExtensions, RESERVED, SelectoolsOptions, ServeError, ServeErrorKind, Server, ServerBuilder,
-    ServerHandle, ServerLimits, Tls, TlsError, Tokens, TokensError,
+    IdentityFromExtensions, RESERVED, Rules, RulesError, SelectoolsOptions, ServeError, ServeErrorKind, Server,
+    ServerBuilder, ServerHandle, ServerLimits, Tls, TlsError, Tokens, TokensError,
 };
 #[cfg(feature = "server")]
 pub use signals::{Hangups, StopSignals, hangups, stop_signal};

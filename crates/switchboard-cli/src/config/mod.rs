@@ -25,7 +25,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use switchboard::{SigningSecrets, Tls, Tokens};
+use switchboard::{Rules, SigningSecrets, Tls, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
@@ -61,6 +61,7 @@ pub(crate) struct Config {
     /// The key that all callers share.
     pub(crate) api_key: Option<Secret>,
     pub(crate) webhook_signing_secrets: Option<KnownSecrets>,
+    pub(crate) rules: Option<Rules>,
     /// The first is the default one. Never empty.
     pub(crate) agents: Vec<AgentConfig>,
     /// The variable that says that this is production.

@@ -10,7 +10,7 @@ use super::agents::resolve_agents;
 use super::file_rights;
 use super::layer::Layers;
 use super::row::Table;
-use super::secrets::{api_key, signing_secrets, tokens};
+use super::secrets::{api_key, rules, signing_secrets, tokens};
 use super::table::{ServerSettings, TlsSettings};
 use super::{Config, ConfigError, ConfigErrors, Environment, Errors, KnownTls, Origin, Storage, listen};
 
@@ -31,6 +31,7 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
     let tokens = errors.keep(tokens(&mut server, folder)).flatten();
     let api_key = errors.keep(api_key(&server, environment)).flatten();
     let webhook_signing_secrets = errors.keep(signing_secrets(&mut server, folder)).flatten();
+    let rules = errors.keep(rules(&server, folder)).flatten();
     let tls = if errors.is_doubtful(&[(Table::Tls, "cert"), (Table::Tls, "key")]) {
         None
     } else {
@@ -55,6 +56,7 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
         tokens,
         api_key,
         webhook_signing_secrets,
+        rules,
         agents,
         production,
         doubts,

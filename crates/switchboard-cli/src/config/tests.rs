@@ -140,12 +140,15 @@ fn every_setting_has_a_variable() {
         synchronous = "normal"
         grace_s = 0
         lease_s = 30
+        dispatch = "direct"
         resume_window_s = 86400
         retention_events_s = 604800
         retention_tasks_s = 2592000
         retention_tasks_max = 1000000
         retention_tasks_batch = 0
         allow_unauthenticated = true
+        shared_tenant = false
+        protect_cards = false
         allow_plain_http = false
         allowed_hosts = []
         open_peers = []

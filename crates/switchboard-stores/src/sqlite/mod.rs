@@ -4,6 +4,7 @@
 
 mod accepted_task;
 mod answers;
+mod assign_owner;
 mod backup;
 mod cache;
 mod census;
@@ -43,6 +44,7 @@ mod verify;
 mod wall_clock;
 mod writer;
 
+pub use assign_owner::{Assigned, assign_owner};
 pub use backup::backup;
 pub use compact::{Compacted, Contents, compact};
 pub use error::FileError;

@@ -28,6 +28,7 @@ use switchboard_core::model::Dialect;
 use switchboard_engine::escaped::Escaped;
 
 use super::edge::authenticate::Identity;
+use super::edge::authorize::CardReader;
 use super::edge::header_names::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
 use super::edge::read::read_while;
 use super::edge::request_log::RequestRecord;
@@ -237,8 +238,11 @@ where
         };
         let called = binding.decode(request, &envelope, &body).and_then(|decoded| {
             let mut caller = request.caller(identity, decoded.tenant.as_deref(), dialect)?;
+            let card_reader = request.authorize(identity, &caller, &decoded.request)?;
             binding.set_caller(&mut caller);
-            Ok(PendingCall::begin(binding, request.head.note, request.agent, caller, decoded.request))
+            let mut pending = PendingCall::begin(binding, request.head.note, request.agent, caller, decoded.request);
+            pending.card_reader = card_reader;
+            Ok(pending)
         });
         called.map_err(|rejection| rejection.boxed_response(binding))
     }
@@ -280,6 +284,8 @@ pub(crate) struct PendingCall<'a> {
     /// The media types that the agent writes, if the client accepts none of them and is answered all the same.
     output_modes: Option<Box<str>>,
     reply: BoxFuture<'a, Result<Reply, ProtocolError>>,
+    /// Who reads the extended card, if rules say what is shown on it.
+    card_reader: Option<Box<CardReader>>,
 }
 
 impl<'a> PendingCall<'a> {
@@ -299,13 +305,17 @@ impl<'a> PendingCall<'a> {
             Some(call) => call(agent, caller, request),
             None => agent.endpoint.call(caller, request),
         };
-        Self { agent, operation, dialect, asks_old_for_card, extensions, output_modes, reply }
+        Self { agent, operation, dialect, asks_old_for_card, extensions, output_modes, reply, card_reader: None }
     }
 
     /// Waits for the reply, and withholds what must not leave the server. Every binding and every dialect gets its replies
     /// here.
     async fn reply(&mut self) -> Result<Reply, ProtocolError> {
         let reply = (&mut self.reply).await.map(Reply::redacted);
+        let reply = reply.map(|reply| match (reply, &self.card_reader) {
+            (Reply::Card(card), Some(reader)) => Reply::Card(reader.shown(self.agent.name.as_str(), card)),
+            (reply, _) => reply,
+        });
         // Before 1.0 there was one error for this, whether the card declared it or not.
         let reply = reply.map_err(|error| match error {
             ProtocolError::UnsupportedOperation { .. } if self.asks_old_for_card => {

@@ -1,5 +1,5 @@
 //! The stages of a request, one file each: `admit` (may this host and this page call), `route` (which agent, binding and dialect),
-//! `authenticate` (who calls), `read` (the body, within bounds) and `respond`. `service` runs them in order.
+//! `authenticate` (who calls), `authorize` (what the caller may do, once that is known), `read` (the body, within bounds) and `respond`. `service` runs them in order.
 //!
 //! Beside them: `paths` (what a path names), `tokens`, `shared` (what all requests use), `rebased` (links to artifacts
 //! under another name of this machine), `request_log` (what is counted and logged about a request), `identity_headers` (what is
@@ -7,6 +7,7 @@
 
 pub(crate) mod admit;
 pub(crate) mod authenticate;
+pub(crate) mod authorize;
 pub(crate) mod header_names;
 pub(crate) mod identity_headers;
 pub(crate) mod operator_check;

@@ -157,18 +157,18 @@ where
         let shared = &self.in_flight.shared;
         self.in_flight.note.principal(shared.authentication.identity(&identified));
         match target {
-            Target::Answered(response) => self.answered(response),
+            Target::Answered(response) | Target::Card(response) => self.answered(response),
             Target::JsonRpc(agent, binding) => self.call_agent(agent, Mount::FREE, binding, identified),
             Target::HttpJson(agent, binding) => self.call_agent(agent, Mount::FREE, binding, identified),
             #[cfg(feature = "grpc")]
             Target::Grpc(agent, binding) => self.call_agent(agent, Mount::FREE, binding, identified),
             Target::Compat(agent, mount, binding) => self.call_agent(agent, mount, binding, identified),
-            Target::Download(files, place) => {
+            Target::Download(agent, files, place) => {
                 let Self { in_flight, common, parts, .. } = self;
                 boxed(common.span(), async move {
                     let (shared, head) = (&*in_flight.shared, head(&parts, &in_flight.note));
                     let identity = shared.authentication.identity(&identified);
-                    let response = downloads::serve(shared, &files, &head, identity, place).await;
+                    let response = downloads::serve(shared, agent.name.as_str(), &files, &head, identity, place).await;
                     let response = common.on(shared, response);
                     Ok(in_flight.answered(response))
                 })
@@ -253,7 +253,7 @@ where
             Target::Compat(agent, mount, binding) => bindings::refuse(binding, &request(&*agent, mount), error),
             Target::Download(..) => downloads::refuse(error),
             Target::Outbox(_) | Target::Internal(_) => http_error(Dialect::V1_0, error, JSON),
-            Target::Metrics => http_error(Dialect::V1_0, error, A2A_JSON),
+            Target::Metrics | Target::Card(_) => http_error(Dialect::V1_0, error, A2A_JSON),
         }
     }
 }

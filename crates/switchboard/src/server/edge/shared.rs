@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Method, Uri};
-use switchboard_core::call::{Caller, Endpoint};
+use switchboard_core::call::{Caller, Endpoint, Owner, Request};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::Mount;
 use switchboard_core::dialect::json::DecodeLimits;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::redact::redact_card;
-use switchboard_core::model::{AgentInterface, AgentName};
+use switchboard_core::model::{AgentInterface, AgentName, Principal};
 use switchboard_engine::ports::{Clock, Ids};
 use switchboard_engine::supervisor::{Kind, Supervisor};
 use switchboard_engine::system::{RandomIds, SystemClock};
@@ -21,10 +21,11 @@ use crate::protocol_binding::ProtocolBinding;
 use crate::server::bindings::compat::AgentCompat;
 use crate::server::build::{Parts, ServedAgent};
 use crate::server::cards::interfaces::InterfaceChoice;
-use crate::server::cards::{AgentSettings, CardForm, ServedCards, Subject};
+use crate::server::cards::{self, AgentSettings, CardForm, ServedCards};
 use crate::server::downloads::Downloads;
 use crate::server::edge::admit::{Cors, HostCheck, HostRule, Origins, RequestIds};
 use crate::server::edge::authenticate::{Authentication, Identity};
+use crate::server::edge::authorize::{self, CardReader, Rules, Subject};
 use crate::server::edge::header_names::{
     A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS,
 };
@@ -73,9 +74,28 @@ pub(crate) struct Shared {
     /// None if every caller needs a credential.
     pub(crate) open_peers: Option<OpenPeers>,
     pub(crate) internal: Internal,
+    /// None if everybody who is let in may do everything.
+    pub(crate) rules: Option<Rules>,
+    /// Whether tasks belong to tenants, and not to principals within them.
+    pub(crate) shared_tenant: bool,
+    /// Whether the public cards are for callers that are known.
+    pub(crate) protect_cards: bool,
 }
 
 impl Shared {
+    /// Whose tasks a caller sees that names this tenant, or none.
+    pub(crate) fn owner(&self, identity: &Identity, tenant: Option<&str>) -> Result<Owner, ProtocolError> {
+        let mut owner = identity.owner(tenant)?;
+        if self.shared_tenant {
+            if owner.tenant.as_str().is_empty() {
+                let reason = "tasks belong to tenants here, and your credential names none".to_owned();
+                return Err(ProtocolError::PermissionDenied { reason });
+            }
+            owner.principal = Principal::default();
+        }
+        Ok(owner)
+    }
+
     /// The agents at the address that a request names: what it is told leads back there.
     pub(crate) fn site(&self, authority: Option<&str>) -> &Site {
         self.origins.asked(authority).and_then(|number| self.other_sites.get(number)).unwrap_or(&self.own_site)
@@ -164,7 +184,7 @@ impl Incoming<'_, '_> {
             wanted.get_or_insert_with(|| String::from_utf8_lossy(value.as_bytes()).into_owned());
         }
         Ok(Caller {
-            owner: identity.owner(tenant)?,
+            owner: self.shared.owner(identity, tenant)?,
             authenticated: identity.authenticated,
             scopes: identity.scopes.clone(),
             dialect,
@@ -174,6 +194,22 @@ impl Incoming<'_, '_> {
             trace_parent,
             takes_frames: false,
         })
+    }
+}
+
+impl Incoming<'_, '_> {
+    /// Whether the caller may do what it asks for. Every binding and dialect comes by here, after its request was decoded.
+    pub(crate) fn authorize(
+        &self,
+        identity: &Identity,
+        caller: &Caller,
+        request: &Request,
+    ) -> Result<Option<Box<CardReader>>, ProtocolError> {
+        let Some(rules) = &self.shared.rules else { return Ok(None) };
+        let subject = Subject { identity, tenant: caller.owner.tenant.as_str() };
+        rules.check(&subject, self.agent.name.as_str(), request)?;
+        let reads_card = matches!(request, Request::GetExtendedAgentCard);
+        Ok(reads_card.then(|| Box::new(CardReader::new(rules, identity, caller))))
     }
 }
 
@@ -206,6 +242,10 @@ impl Parts {
             let every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
             self.host.supervisor().spawn(Kind::Sweep, tokens::reload_on_change(tokens.clone(), every));
         }
+        if let Some(rules) = &self.exposure.rules {
+            let every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
+            self.host.supervisor().spawn(Kind::Sweep, authorize::reload_on_change(rules.clone(), every));
+        }
         let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
         Shared {
             gate: HostCheck::new(self.host_rule(), self.public_url.as_ref(), certified_host)
@@ -235,6 +275,9 @@ impl Parts {
                 clock: Arc::new(SystemClock),
                 tasks: self.host.task_processor(),
             },
+            rules: self.exposure.rules,
+            shared_tenant: self.exposure.shared_tenant,
+            protect_cards: self.exposure.protect_cards,
         }
     }
 
@@ -266,7 +309,7 @@ impl Parts {
         let choice = choice(settings, self.interfaces.as_deref(), self.card_form, place == 0);
         let interfaces = choice.interfaces(base, &url);
         let (own_url, api_url) = (&format!("{base}/agents/{name}"), &format!("{base}/api/agents/{name}"));
-        let subject = Subject {
+        let subject = cards::Subject {
             card: &card,
             interfaces: &interfaces,
             url: &url,
