@@ -256,6 +256,8 @@ pub(crate) enum DbCommand {
     Verify(VerifyArgs),
     /// Remove what is no longer kept and give the space back, while no server runs
     Compact(CompactArgs),
+    /// Hand tasks over to another owner, while no server runs
+    AssignOwner(AssignOwnerArgs),
     /// Delete every task, history, artifact and push configuration
     Reset(ResetArgs),
 }
@@ -464,6 +466,24 @@ pub(crate) struct VerifyArgs {
 pub(crate) struct CompactArgs {
     #[command(flatten)]
     pub(crate) of: DataArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct AssignOwnerArgs {
+    #[command(flatten)]
+    pub(crate) of: DataArgs,
+    /// Whose tasks they are: PRINCIPAL, or TENANT/PRINCIPAL; "" is everybody who has called without a credential
+    #[arg(long, value_name = "OWNER")]
+    pub(crate) from: String,
+    /// Whose tasks they become: PRINCIPAL, or TENANT/PRINCIPAL; TENANT/ is all of a tenant (--shared-tenant)
+    #[arg(long, value_name = "OWNER")]
+    pub(crate) to: String,
+    /// Only tasks of this agent, by its slug [default: of all agents]
+    #[arg(long, value_name = "SLUG")]
+    pub(crate) agent: Option<String>,
+    /// Really do it
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Args)]

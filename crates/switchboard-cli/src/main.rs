@@ -167,6 +167,7 @@ async fn run(
     let mut hangups = switchboard::hangups().map_err(Failure::runtime)?;
     let tls = config.tls.as_ref().map(|known| known.tls.clone());
     let tokens = config.tokens.as_ref().map(|known| known.tokens.clone());
+    let rules = config.rules.clone();
     for doubt in &config.doubts {
         tracing::warn!("{doubt}");
     }
@@ -200,6 +201,9 @@ async fn run(
             }
             if let Some(tokens) = &tokens {
                 tokens.reload_and_log().await;
+            }
+            if let Some(rules) = &rules {
+                rules.reload_and_log().await;
             }
         }
     };

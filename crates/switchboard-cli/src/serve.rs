@@ -118,6 +118,9 @@ fn with_rules(
     if let Some(known) = config.tokens {
         builder = builder.tokens(known.tokens);
     }
+    if let Some(rules) = config.rules {
+        builder = builder.rules(rules);
+    }
     if let Some(config::Secret(key)) = config.api_key {
         builder = builder.api_key(key);
     }
@@ -181,6 +184,8 @@ fn with_rules(
         .allow_unauthenticated(*server.allow_unauthenticated)
         .production(config.production.is_some())
         .self_fire(*server.dispatch == config::Dispatch::SelfFire)
+        .shared_tenant(*server.shared_tenant)
+        .protect_cards(*server.protect_cards)
         .allow_plain_http(*server.allow_plain_http)
         .allowed_hosts(server.allowed_hosts.value)
         .open_peers(server.open_peers.value)

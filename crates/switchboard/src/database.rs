@@ -19,11 +19,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use switchboard_core::call::Owner;
 use switchboard_engine::limits::Limits;
 use switchboard_engine::ports::Clock;
 use switchboard_engine::system::SystemClock;
 
-pub use switchboard_stores::sqlite::{Checked, Compacted, Contents, Fault, FileError, backup, files, reset};
+pub use switchboard_stores::sqlite::{Assigned, Checked, Compacted, Contents, Fault, FileError, backup, files, reset};
 
 /// Checks a file, its server running or not, and tells each fault as it is found.
 ///
@@ -32,6 +33,27 @@ pub use switchboard_stores::sqlite::{Checked, Compacted, Contents, Fault, FileEr
 /// fault, not an error.
 pub fn verify(database: &Path, tell: &mut dyn FnMut(Fault)) -> Result<Checked, FileError> {
     switchboard_stores::sqlite::verify(database, SystemClock.now(), tell)
+}
+
+/// Hands the tasks of one owner over to another, those of one agent or of all, on a file that no process has open. The new owner sees
+/// and changes them from then on, and the old one does not find them any more. What repeats of messages are known by, and names that
+/// clients of NEXUS chose, stay with the old owner.
+///
+/// # Errors
+/// When there is no such file, a process has it open, or it cannot be read or written; then nothing was handed over.
+///
+/// ```no_run
+/// use std::path::Path;
+/// use switchboard::call::Owner;
+/// use switchboard::database;
+///
+/// let alice = Owner { tenant: "acme".into(), principal: "alice".into() };
+/// let assigned = database::assign_owner(Path::new("data/tasks.db"), &Owner::default(), &alice, None)?;
+/// println!("{} tasks are Alice's now", assigned.tasks);
+/// # Ok::<(), database::FileError>(())
+/// ```
+pub fn assign_owner(database: &Path, from: &Owner, to: &Owner, agent: Option<&str>) -> Result<Assigned, FileError> {
+    switchboard_stores::sqlite::assign_owner(database, SystemClock.now(), from, to, agent)
 }
 
 /// Removes what `limits` no longer keep and gives the space back, on a file that no process has open.

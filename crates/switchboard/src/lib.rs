@@ -64,8 +64,9 @@ pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
     A2aService, AccessLog, Authenticator, Banner, Bound, CardForm, ClientCertificate, Compat, Cors, CorvidOptions,
-    Identity, IdentityFromExtensions, Issuer, OrgSecretsError, RESERVED, SelectoolsOptions, ServeError, ServeErrorKind,
-    Server, ServerBuilder, ServerHandle, ServerLimits, SharedSecret, Tls, TlsError, Tokens, TokensError,
+    Identity, IdentityFromExtensions, Issuer, OrgSecretsError, RESERVED, Rules, RulesError, SelectoolsOptions,
+    ServeError, ServeErrorKind, Server, ServerBuilder, ServerHandle, ServerLimits, SharedSecret, Tls, TlsError, Tokens,
+    TokensError,
 };
 #[cfg(feature = "server")]
 pub use signals::{Hangups, StopSignals, hangups, stop_signal};

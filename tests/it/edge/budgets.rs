@@ -221,7 +221,11 @@ async fn requests_have_a_rate_for_each_caller_and_each_address() {
     }
     for by_address in [false, true] {
         let mut limits = ServerLimits::default();
-        let rate = if by_address { &mut limits.address_requests_per_second_max } else { &mut limits.caller_requests_per_second_max };
+        let rate = if by_address {
+            &mut limits.address_requests_per_second_max
+        } else {
+            &mut limits.caller_requests_per_second_max
+        };
         *rate = Some(1);
         let served = Served::start(server(limits)).await;
         let mut statuses = Vec::new();
@@ -243,11 +247,8 @@ async fn a_caller_has_only_so_many_runs_that_wait_and_bytes_that_they_hold() {
         params["configuration"] = json!({"returnImmediately": true});
         post("/", rpc_body("SendMessage", params))
     };
-    let limits = Limits {
-        runs_queued_per_owner_max: 2,
-        run_message_bytes_per_owner_max: 100 << 10,
-        ..Limits::default()
-    };
+    let limits =
+        Limits { runs_queued_per_owner_max: 2, run_message_bytes_per_owner_max: 100 << 10, ..Limits::default() };
     let edge = Edge::new(Server::builder().agent(agent()).engine_limits(limits));
     for _ in 0..3 {
         assert_eq!(edge.ask(send("wait")).await.status, 200);

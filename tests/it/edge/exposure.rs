@@ -9,6 +9,7 @@ use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use serde_json::json;
 use switchboard::call::BoxFuture;
+use switchboard::outbound::{AddressPolicy, Client, RequestLimits};
 use switchboard::{
     AgentBuilder, Authenticator, Identity, IdentityFromExtensions, ProtocolError, Server, ServerBuilder, Tokens,
 };
@@ -137,8 +138,13 @@ async fn a_header_from_outside_names_nobody() {
     }
 }
 
+/// A message whose part says what it is under this name.
+fn says(kind: &str) -> serde_json::Value {
+    json!({"message": {"role": "user", "messageId": "m-1", "parts": [{kind: "text", "text": "hi"}]}})
+}
+
 /// Every way to ask for something, and what its refusal is in HTTP.
-fn every_operation() -> Vec<(&'static str, Request<http_body_util::Full<bytes::Bytes>>)> {
+pub(super) fn every_operation() -> Vec<(&'static str, Request<http_body_util::Full<bytes::Bytes>>)> {
     let grpc = grpc_request("/lf.a2a.v1.A2AService/GetTask", &());
     vec![
         ("HTTP+JSON", send()),
@@ -147,10 +153,10 @@ fn every_operation() -> Vec<(&'static str, Request<http_body_util::Full<bytes::B
         ("JSON-RPC", post("/", rpc_body("SendMessage", message("hi")))),
         ("JSON-RPC 0.3", unversioned(post("/", rpc_body("message/send", old_message("hi"))))),
         ("extended card", get("/extendedAgentCard")),
-        ("agent-native", unversioned(post("/_agent-native/a2a", rpc_body("message/send", json!({}))))),
-        ("selectools", unversioned(post("/dialects/selectools", rpc_body("tasks/send", json!({}))))),
+        ("agent-native", unversioned(post("/_agent-native/a2a", rpc_body("message/send", says("type"))))),
+        ("selectools", unversioned(post("/dialects/selectools", rpc_body("message/send", says("kind"))))),
         ("nexus", unversioned(post("/dialects/nexus/rpc", rpc_body("tasks/get", json!({"id": "1"}))))),
-        ("corvid", unversioned(post("/a2a/tasks/send", json!({"message": "hi"}).to_string()))),
+        ("corvid", unversioned(post("/a2a/tasks/send", json!({"params": {"message": "hi"}}).to_string()))),
         ("download", get("/tasks/1/artifacts/a")),
         ("outbox", get("/api/outbox")),
         ("metrics", get("/metrics")),
@@ -201,5 +207,46 @@ async fn in_production_cards_name_no_foreign_address_without_encryption() {
         [("http://agents.example", true), ("https://agents.example", false), ("http://[::1]:1", false)]
     {
         assert_eq!(build(url, allowed), Ok(()), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn listed_peers_use_the_paths_of_their_dialect_without_a_credential() {
+    let tokens = Tokens::parse(&format!("{ALICE} alice")).unwrap();
+    for (peers, expected) in [
+        (vec!["nexus=127.0.0.1"], [200, 401, 401, 401]),
+        (vec!["corvid=127.0.0.0/8"], [401, 200, 401, 401]),
+        (vec!["nexus=10.0.0.0/8", "corvid=::1"], [401, 401, 401, 401]),
+        (vec![], [401, 401, 401, 401]),
+    ] {
+        let agent = echo().compat(|compat| compat.default_project = true);
+        let server = Server::builder().agent(agent).tokens(tokens.clone()).open_peers(peers.clone());
+        let bound = server.build().unwrap().bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let url = bound.url().to_owned();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let serving = tokio::spawn(bound.run_until(async { drop(stopped.await) }, std::time::Duration::from_secs(1)));
+        let client = Client::builder().policy(AddressPolicy::any()).build().unwrap();
+        let nexus = json!({"id": "mine", "message": {"role": "user", "parts": [{"type": "text", "data": "hi"}]}});
+        let nexus = rpc_body("message/send", nexus);
+        let corvid = json!({"params": {"message": "hi"}}).to_string();
+        let mut statuses = Vec::new();
+        for (path, body, token) in [
+            ("/dialects/nexus/rpc", &nexus, ""),
+            ("/a2a/tasks/send", &corvid, ""),
+            // Shared paths want a credential, and who shows one is checked by it.
+            ("/rpc", &nexus, ""),
+            ("/dialects/nexus/rpc", &nexus, "Bearer wrong"),
+        ] {
+            let mut request = Request::post(format!("{url}{path}")).header("content-type", "application/json");
+            if !token.is_empty() {
+                request = request.header("authorization", token);
+            }
+            let request = request.body(bytes::Bytes::from(body.clone())).unwrap();
+            let answer = client.send(request, &RequestLimits::default()).await.unwrap();
+            statuses.push(answer.status().as_u16());
+        }
+        assert_eq!(statuses, expected, "{peers:?}");
+        stop.send(()).unwrap();
+        serving.await.unwrap();
     }
 }

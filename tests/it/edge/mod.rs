@@ -48,6 +48,7 @@ mod own_words;
 mod paths;
 mod reading_across;
 mod routes;
+mod rules;
 mod selectools;
 mod self_posts;
 mod sse;

@@ -25,7 +25,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use switchboard::{Issuer, SharedSecret, SigningSecrets, Tls, Tokens};
+use switchboard::{Issuer, Rules, SharedSecret, SigningSecrets, Tls, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
@@ -67,6 +67,7 @@ pub(crate) struct Config {
     /// The identity provider whose tokens are accepted.
     pub(crate) issuer: Option<Issuer>,
     pub(crate) webhook_signing_secrets: Option<KnownSecrets>,
+    pub(crate) rules: Option<Rules>,
     /// The first is the default one. Never empty.
     pub(crate) agents: Vec<AgentConfig>,
     /// The variable that says that this is production.

@@ -10,7 +10,7 @@ use super::agents::resolve_agents;
 use super::file_rights;
 use super::layer::Layers;
 use super::row::Table;
-use super::secrets::{api_key, issuer, shared_secret, signing_secrets, tokens};
+use super::secrets::{api_key, issuer, rules, shared_secret, signing_secrets, tokens};
 use super::table::{ServerSettings, TlsSettings};
 use super::{Config, ConfigError, ConfigErrors, Environment, Errors, KnownTls, Storage, listen};
 
@@ -33,6 +33,7 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
     let shared_secret = errors.keep(shared_secret(&mut server, folder)).flatten();
     let issuer = errors.keep(issuer(&server, folder)).flatten();
     let webhook_signing_secrets = errors.keep(signing_secrets(&mut server, folder)).flatten();
+    let rules = errors.keep(rules(&server, folder)).flatten();
     let tls = if errors.is_doubtful(&[(Table::Tls, "cert"), (Table::Tls, "key")]) {
         None
     } else {
@@ -64,6 +65,7 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
         shared_secret,
         issuer,
         webhook_signing_secrets,
+        rules,
         agents,
         production,
         doubts,

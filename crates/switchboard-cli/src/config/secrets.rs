@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use switchboard::{Issuer, SharedSecret, SigningSecrets, Tokens};
+use switchboard::{Issuer, Rules, SharedSecret, SigningSecrets, Tokens};
 
 use super::table::ServerSettings;
 use super::typed::Secret;
@@ -26,6 +26,16 @@ pub(super) fn tokens(server: &mut ServerSettings, folder: &Path) -> Result<Optio
         server.tokens_file.from.error(format_args!("{}{comma} {error}", path.display()))
     })?;
     Ok(Some(KnownTokens { tokens, file: Some(path.clone()) }))
+}
+
+/// The rules about what callers may do. They are no secret, but are read in the same way as tokens.
+pub(super) fn rules(server: &ServerSettings, folder: &Path) -> Result<Option<Rules>, ConfigError> {
+    let Some(path) = &server.rules_file.value else { return Ok(None) };
+    let rules = Rules::from_file(folder.join(path)).map_err(|error| {
+        let comma = if error.line > 0 { "," } else { "" };
+        server.rules_file.from.error(format_args!("{}{comma} {error}", path.display()))
+    })?;
+    Ok(Some(rules))
 }
 
 /// The key that all callers share, from the variable that the setting names.

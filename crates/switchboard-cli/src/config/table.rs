@@ -197,6 +197,17 @@ settings! {
             "Let every client call that reaches an address or a public URL beyond this machine, without a token")
         .more("All of them share all tasks; the log says so as a warning.")
         .flag("--allow-unauthenticated", "BOOL").variable("SWITCHBOARD_ALLOW_UNAUTHENTICATED").default("false");
+    rules_file: Option<PathBuf> = Row::new(Path("file"), ACCESS, "File of rules about what callers may do")
+        .more("Each line is allow|deny WHOM OPERATIONS AGENT[/SKILL]; the first that fits decides, and what none fits is refused \
+               (docs/authorization.md). A new file is used within a minute, or at once after SIGHUP.")
+        .flag("--rules", "FILE").variable("SWITCHBOARD_RULES_FILE")
+        .unset("everybody who is let in may do everything").example("\"rules.txt\"");
+    shared_tenant: bool = Row::new(Bool, ACCESS, "Let all callers of a tenant share their tasks, whoever they are")
+        .more("Callers whose credential names no tenant are refused.")
+        .flag("--shared-tenant", "BOOL").variable("SWITCHBOARD_SHARED_TENANT").default("false");
+    protect_cards: bool = Row::new(Bool, ACCESS, "Show the public cards only to callers with a credential")
+        .more("The specification has them readable by everybody: clients that look for a card without a credential do not find it.")
+        .flag("--protect-cards", "BOOL").variable("SWITCHBOARD_PROTECT_CARDS").default("false");
     allow_plain_http: bool = Row::new(Bool, ACCESS,
             "Let the cards of a server in production name a public URL of another machine that begins with http://")
         .more("Without it such a server does not start: clients would send their tokens there unencrypted (docs/production.md).")

@@ -145,6 +145,7 @@ fn every_setting_has_a_variable() {
         synchronous = "normal"
         grace_s = 0
         lease_s = 30
+        dispatch = "direct"
         resume_window_s = 86400
         retention_events_s = 604800
         retention_tasks_s = 2592000
@@ -161,6 +162,8 @@ fn every_setting_has_a_variable() {
         jwt_scope_claims = ["scope", "scp"]
         require = []
         allow_unauthenticated = true
+        shared_tenant = false
+        protect_cards = false
         allow_plain_http = false
         allowed_hosts = []
         open_peers = []

@@ -4,10 +4,11 @@ mod verify;
 
 use std::path::{Path, PathBuf};
 
-use switchboard::database::{self, Compacted, FileError};
+use switchboard::call::Owner;
+use switchboard::database::{self, Assigned, Compacted, FileError};
 use switchboard::{Limits, audit_log};
 
-use crate::cli::{DataArgs, DbCommand};
+use crate::cli::{AssignOwnerArgs, DataArgs, DbCommand};
 use crate::config::{DATABASE_NAME, Environment, ServerSettings, Storage, read_layers};
 use crate::failure::Failure;
 
@@ -30,6 +31,7 @@ pub(crate) fn run(command: &DbCommand, environment: &Environment, folder: &Path)
             audit_log::record_offline(&database, &os_user(), "db compact", "").map_err(in_use_failure)?;
             compact(&database, &limits)
         }
+        DbCommand::AssignOwner(args) => assign_owner(&database(&args.of)?, args),
         DbCommand::Reset(args) => reset(&database(&args.of)?, args.yes),
     }
 }
@@ -71,6 +73,32 @@ fn compact(database: &Path, limits: &Limits) -> Result<String, Failure> {
         size(before.bytes),
         size(after.bytes)
     ))
+}
+
+/// Hands tasks over, if the caller confirmed it: the old owner does not find them any more.
+fn assign_owner(database: &Path, args: &AssignOwnerArgs) -> Result<String, Failure> {
+    let (from, to) = (owner(&args.from), owner(&args.to));
+    if !args.yes {
+        let of = args.agent.as_ref().map_or(String::new(), |agent| format!(" at {agent}"));
+        let what =
+            format!("this would hand the tasks of {:?}{of} over to {:?}; say --yes to do it", args.from, args.to);
+        return Err(Failure::Usage(what));
+    }
+    let Assigned { tasks, agents, damaged } =
+        database::assign_owner(database, &from, &to, args.agent.as_deref()).map_err(in_use_failure)?;
+    let at = if agents.is_empty() { String::new() } else { format!(" at {}", agents.join(", ")) };
+    let left = if damaged > 0 {
+        format!("; {damaged} are damaged and stay; see switchboard db verify")
+    } else {
+        String::new()
+    };
+    Ok(format!("handed over {tasks} tasks{at}{left}"))
+}
+
+/// `PRINCIPAL`, or `TENANT/PRINCIPAL`. A tenant has no slash in its name.
+fn owner(text: &str) -> Owner {
+    let (tenant, principal) = text.split_once('/').unwrap_or(("", text));
+    Owner { tenant: tenant.into(), principal: principal.into() }
 }
 
 /// Deletes every task, if the caller confirmed it.

@@ -4,6 +4,7 @@
 
 mod accepted_task;
 mod answers;
+mod assign_owner;
 mod audit;
 mod audit_file;
 mod backup;
@@ -45,6 +46,7 @@ mod verify;
 mod wall_clock;
 mod writer;
 
+pub use assign_owner::{Assigned, assign_owner};
 pub use audit_file::{AuditChain, append_audit, read_audit};
 pub use backup::backup;
 pub use compact::{Compacted, Contents, compact};

@@ -6,6 +6,7 @@ use switchboard_core::error::ProtocolError;
 
 use super::builder::ServerBuilder;
 use super::edge::admit::is_loopback_host;
+use super::edge::authorize::Rules;
 use super::edge::operator_check::OperatorKey;
 use super::edge::peers::OpenPeers;
 use super::serve_error::ServeError;
@@ -21,6 +22,9 @@ pub(crate) struct Exposure {
     pub(super) internal_secret: Option<String>,
     pub(super) self_fire: bool,
     pub(super) self_fire_url: Option<String>,
+    pub(super) rules: Option<Rules>,
+    pub(super) shared_tenant: bool,
+    pub(super) protect_cards: bool,
 }
 
 /// What is left of the settings when the server is built.
@@ -32,6 +36,12 @@ pub(crate) struct BuiltExposure {
     pub(crate) operator_key: Option<OperatorKey>,
     /// None if every caller needs a credential.
     pub(crate) open_peers: Option<OpenPeers>,
+    /// None if everybody who is let in may do everything.
+    pub(crate) rules: Option<Rules>,
+    /// Whether tasks belong to tenants, and not to principals within them.
+    pub(crate) shared_tenant: bool,
+    /// Whether the public cards are for callers that are known.
+    pub(crate) protect_cards: bool,
 }
 
 /// How many names a server may be given besides its own.
@@ -133,6 +143,32 @@ impl ServerBuilder {
     }
 }
 
+impl ServerBuilder {
+    /// What callers may do, by principal, tenant and scope ([`Rules`]). Without rules, everybody who is let in may do everything with
+    /// tasks of their own. The extended card shows a caller the skills that it may ask for.
+    #[must_use]
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.exposure.rules = Some(rules);
+        self
+    }
+
+    /// Lets all callers of a tenant share their tasks, whoever they are, as some older systems do: tasks then belong to the tenant
+    /// alone. Callers whose credential names no tenant are refused.
+    #[must_use]
+    pub fn shared_tenant(mut self, on: bool) -> Self {
+        self.exposure.shared_tenant = on;
+        self
+    }
+
+    /// Shows the public cards only to callers that are known. The specification has them readable by everybody, so clients that look
+    /// for a card without a credential do not find the agent.
+    #[must_use]
+    pub fn protect_cards(mut self, on: bool) -> Self {
+        self.exposure.protect_cards = on;
+        self
+    }
+}
+
 impl Exposure {
     /// Whether operations are refused until somebody has said who may call.
     pub(super) fn closes(&self, is_open: bool, allow_unauthenticated: bool) -> bool {
@@ -166,7 +202,14 @@ impl Exposure {
             false => Some(OpenPeers::parse(&self.open_peers).map_err(ServeError::new)?),
         };
         let is_closed = self.closes(is_open, allow_unauthenticated);
-        Ok(BuiltExposure { is_closed, allowed_hosts, operator_key, open_peers })
+        if is_open && self.protect_cards {
+            return Err(ServeError::new(
+                "the cards are to be shown to known callers only, and this server knows no callers; give out tokens \
+                 (ServerBuilder::tokens)",
+            ));
+        }
+        let (rules, shared_tenant, protect_cards) = (self.rules.clone(), self.shared_tenant, self.protect_cards);
+        Ok(BuiltExposure { is_closed, allowed_hosts, operator_key, open_peers, rules, shared_tenant, protect_cards })
     }
 }
 

@@ -32,6 +32,7 @@ pub use builder::ServerBuilder;
 pub(crate) use cards::AgentSettings;
 pub use cards::CardForm;
 pub use edge::admit::Cors;
+pub use edge::authorize::{Rules, RulesError};
 pub use edge::paths::RESERVED;
 pub use edge::request_log::AccessLog;
 pub use edge::service::A2aService;

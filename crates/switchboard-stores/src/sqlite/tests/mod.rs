@@ -1,6 +1,7 @@
 //! Runs the store contract on the SQLite store, with and without its cache, and tests what only this store has: the
 //! file, its lock, its schema, its threads.
 
+mod assigning;
 mod audit;
 mod backups;
 mod compacting;

@@ -31,6 +31,7 @@ use switchboard_engine::budget::Charge;
 use switchboard_engine::escaped::Escaped;
 
 use super::authentication::Identity;
+use super::edge::authorize::CardReader;
 use super::edge::budgets::{BodyHold, Holder};
 use super::edge::header_names::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
 use super::edge::read::read_while;
@@ -267,6 +268,7 @@ where
         let allowed = request.agent.skill_rules.check(identity, request.proven, &decoded.request);
         let caller = allowed.and_then(|()| request.caller(identity, decoded.tenant.as_deref(), dialect));
         let called = caller.and_then(|mut caller| {
+            let card_reader = request.authorize(identity, &caller, &decoded.request)?;
             binding.set_caller(&mut caller);
             let stream = match &decoded.request {
                 Request::SendStreamingMessage(_) | Request::SubscribeToTask { .. } => {
@@ -275,7 +277,7 @@ where
                 _ => None,
             };
             let mut pending = PendingCall::begin(binding, request.head.note, request.agent, caller, decoded.request);
-            (pending.body, pending.stream) = (body_charge, stream);
+            (pending.body, pending.stream, pending.card_reader) = (body_charge, stream, card_reader);
             Ok(pending)
         });
         called.map_err(|error| Rejection::Error(error).boxed_response(binding))
@@ -331,6 +333,8 @@ pub(crate) struct PendingCall<'a> {
     /// The place of a stream among those that are open.
     stream: Option<Charge<Holder>>,
     reply: BoxFuture<'a, Result<Reply, ProtocolError>>,
+    /// Who reads the extended card, if rules say what is shown on it.
+    card_reader: Option<Box<CardReader>>,
 }
 
 impl<'a> PendingCall<'a> {
@@ -350,8 +354,19 @@ impl<'a> PendingCall<'a> {
             Some(call) => call(agent, caller, request),
             None => agent.endpoint.call(caller, request),
         };
-        let (body, stream) = (None, None);
-        Self { agent, operation, dialect, asks_old_for_card, extensions, output_modes, body, stream, reply }
+        let (body, stream, card_reader) = (None, None, None);
+        Self {
+            agent,
+            operation,
+            dialect,
+            asks_old_for_card,
+            extensions,
+            output_modes,
+            body,
+            stream,
+            reply,
+            card_reader,
+        }
     }
 
     /// Waits for the reply, and withholds what must not leave the server. Every binding and every dialect gets its replies
@@ -367,6 +382,10 @@ impl<'a> PendingCall<'a> {
             }
         };
         let reply = reply.map(Reply::redacted);
+        let reply = reply.map(|reply| match (reply, &self.card_reader) {
+            (Reply::Card(card), Some(reader)) => Reply::Card(reader.shown(self.agent.name.as_str(), card)),
+            (reply, _) => reply,
+        });
         // Before 1.0 there was one error for this, whether the card declared it or not.
         let reply = reply.map_err(|error| match error {
             ProtocolError::UnsupportedOperation { .. } if self.asks_old_for_card => {

@@ -21,6 +21,7 @@ use switchboard_engine::budget::Charge;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 
 use crate::server::authentication::Identity;
+use crate::server::edge::authorize::Subject;
 use crate::server::edge::budgets::Holder;
 use crate::server::edge::paths::{ArtifactPath, encode};
 use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, not_allowed};
@@ -67,6 +68,7 @@ pub(crate) fn refuse(error: &ProtocolError) -> Response<ReplyBody> {
 
 pub(crate) async fn serve(
     shared: &Shared,
+    agent: &str,
     downloads: &Arc<dyn Downloads>,
     head: &Head<'_>,
     identity: &Identity,
@@ -78,7 +80,10 @@ pub(crate) async fn serve(
         return not_allowed(Dialect::V1_0, &error, "GET, HEAD", A2A_JSON);
     }
     let asked = DownloadRequest::of(shared, head, place).and_then(|asked| {
-        let owner = identity.owner(asked.tenant.as_deref())?;
+        let owner = shared.owner(identity, asked.tenant.as_deref())?;
+        if let Some(rules) = &shared.rules {
+            rules.check_download(&Subject { identity, tenant: owner.tenant.as_str() }, agent)?;
+        }
         Ok((owner, asked))
     });
     let found = match asked {

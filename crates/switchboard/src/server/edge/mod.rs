@@ -1,12 +1,13 @@
 //! The stages of a request, one file each: `admit` (may this host and this page call), `route` (which agent, binding and dialect),
-//! `read` (the body, within bounds) and `respond`. `service` runs them in order; who calls is found out in
-//! `server/authentication`.
+//! `authorize` (what the caller may do, once that is known), `read` (the body, within bounds) and `respond`. `service` runs them in
+//! order; who calls is found out in `server/authentication`.
 //!
 //! Beside them: `paths` (what a path names), `shared` (what all requests use), `rebased` (links to artifacts
 //! under another name of this machine), `request_log` (what is counted and logged about a request), `identity_headers` (what is
 //! dropped), `operator_check` and `peers` (callers that are known by their address).
 
 pub(crate) mod admit;
+pub(crate) mod authorize;
 pub(crate) mod budgets;
 pub(crate) mod header_names;
 pub(crate) mod identity_headers;

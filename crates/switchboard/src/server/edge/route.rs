@@ -10,9 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::OriginalUri;
 use http::request::Parts;
-use http::{HeaderMap, Method, Response, StatusCode};
-#[cfg(feature = "grpc")]
-use http::{HeaderValue, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::{self, Clues, DetectError, Detected, Ingress, Mount};
 use switchboard_core::dialect::json::excerpt;
@@ -45,7 +43,9 @@ pub(crate) enum Target {
     #[cfg(feature = "grpc")]
     Grpc(Arc<Mounted>, Grpc),
     Compat(Arc<Mounted>, Mount, CompatBinding),
-    Download(Arc<dyn Downloads>, ArtifactPath),
+    Download(Arc<Mounted>, Arc<dyn Downloads>, ArtifactPath),
+    /// A card of a server that shows its cards to known callers only.
+    Card(Response<ReplyBody>),
     Outbox(OutboxPath),
     /// Its sender is known by a token of its own kind.
     Internal(InternalRoute),
@@ -149,7 +149,7 @@ fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str
         AgentPath::Compat { dialect, is_own, place } => match (place, compat::of(dialect)) {
             (place @ (CompatPath::Endpoint | CompatPath::Card), _) => AgentPath::Compat { dialect, is_own, place },
             // It need not be an agent of this name that is meant.
-            (place, Some(compat)) => return compat_target(compat, site, head, name, place),
+            (place, Some(compat)) => return compat_target(shared, compat, site, head, name, place),
             (_, None) => return not_found(shared, head),
         },
         place => place,
@@ -163,10 +163,13 @@ fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str
         AgentPath::Root | AgentPath::JsonRpc => rpc_target(shared, agent, head, Mount::Shared { claim: agent.claim }),
         AgentPath::Compat { dialect, place: CompatPath::Card, .. } => {
             head.note.operation(Operation::GetAgentCard);
-            Target::Answered(match reads {
-                true => agent.cards.on_mount(dialect).answer(head.headers, is_head),
-                false => takes("GET"),
-            })
+            card_target(
+                shared,
+                match reads {
+                    true => agent.cards.on_mount(dialect).answer(head.headers, is_head),
+                    false => takes("GET"),
+                },
+            )
         }
         AgentPath::Compat { dialect, is_own, .. } => {
             let mount = if is_own { Mount::Own(dialect) } else { Mount::Shared { claim: Some(dialect) } };
@@ -174,15 +177,18 @@ fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str
         }
         AgentPath::Card => {
             head.note.operation(Operation::GetAgentCard);
-            Target::Answered(match reads {
-                true => agent.cards.of(card_dialect(head)).answer(head.headers, is_head),
-                false => takes("GET"),
-            })
+            card_target(
+                shared,
+                match reads {
+                    true => agent.cards.of(card_dialect(head)).answer(head.headers, is_head),
+                    false => takes("GET"),
+                },
+            )
         }
         AgentPath::Artifact(place) => match &agent.downloads {
             Some(downloads) => {
                 head.note.operation(Operation::DownloadArtifact);
-                Target::Download(downloads.clone(), place)
+                Target::Download(agent.clone(), downloads.clone(), place)
             }
             None => not_found(shared, head),
         },
@@ -221,6 +227,7 @@ fn rpc_target(shared: &Shared, agent: &Arc<Mounted>, head: &Head<'_>, mount: Mou
 
 /// A path of a compat dialect that has no envelope.
 fn compat_target(
+    shared: &Shared,
     compat: &'static dyn CompatDialect,
     site: &Site,
     head: &Head<'_>,
@@ -242,10 +249,13 @@ fn compat_target(
         head.note.agent(agent);
     }
     if place.is_public() {
-        return Target::Answered(match agent {
-            Some(agent) => agent.cards.listed(compat.dialect()).answer(head.headers, is_head),
-            None => compat.no_agent(),
-        });
+        return card_target(
+            shared,
+            match agent {
+                Some(agent) => agent.cards.listed(compat.dialect()).answer(head.headers, is_head),
+                None => compat.no_agent(),
+            },
+        );
     }
     let addressee = match (agent, name) {
         (Some(_), _) => Addressee::Found,
@@ -257,6 +267,16 @@ fn compat_target(
     let Some(agent) = agent.or(site.agents.first()) else { return Target::Answered(compat.no_agent()) };
     let binding = CompatBinding::at(compat, place, addressee);
     Target::Compat(agent.clone(), Mount::Own(compat.dialect()), binding)
+}
+
+/// A card for everybody or, on a server that protects its cards, for callers that are known.
+fn card_target(shared: &Shared, mut response: Response<ReplyBody>) -> Target {
+    if !shared.protect_cards {
+        return Target::Answered(response);
+    }
+    // What is for some must not be kept by a cache that serves others.
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    Target::Card(response)
 }
 
 /// Whether the client only asks if there is an endpoint of a compat dialect here.

@@ -180,18 +180,19 @@ where
             return self.answered(response);
         }
         match target {
-            Target::Answered(response) => self.answered(response),
+            Target::Answered(response) | Target::Card(response) => self.answered(response),
             Target::JsonRpc(agent, binding) => self.call_agent(agent, Mount::FREE, binding, identified),
             Target::HttpJson(agent, binding) => self.call_agent(agent, Mount::FREE, binding, identified),
             #[cfg(feature = "grpc")]
             Target::Grpc(agent, binding) => self.call_agent(agent, Mount::FREE, binding, identified),
             Target::Compat(agent, mount, binding) => self.call_agent(agent, mount, binding, identified),
-            Target::Download(files, place) => {
+            Target::Download(agent, files, place) => {
                 let Self { in_flight, common, parts, .. } = self;
                 boxed(common.span(), async move {
                     let (shared, head) = (&*in_flight.shared, head(&parts, &in_flight.note));
                     let identity = shared.authentication.identity(&identified);
-                    let mut response = downloads::serve(shared, &files, &head, identity, place).await;
+                    let mut response =
+                        downloads::serve(shared, agent.name.as_str(), &files, &head, identity, place).await;
                     if let Err(error) = shared.budgets.hold_reply(&mut response, &in_flight.note, None) {
                         response = downloads::refuse(&error);
                     }
@@ -280,7 +281,7 @@ where
             Target::Compat(agent, mount, binding) => bindings::refuse(binding, &request(&*agent, mount), error),
             Target::Download(..) => downloads::refuse(error),
             Target::Outbox(_) | Target::Internal(_) => http_error(Dialect::V1_0, error, JSON),
-            Target::Metrics => http_error(Dialect::V1_0, error, A2A_JSON),
+            Target::Metrics | Target::Card(_) => http_error(Dialect::V1_0, error, A2A_JSON),
         }
     }
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Method, Uri};
-use switchboard_core::call::{Caller, Endpoint};
+use switchboard_core::call::{Caller, Endpoint, Owner, Request};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::Mount;
 use switchboard_core::dialect::json::DecodeLimits;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::redact::redact_card;
-use switchboard_core::model::{AgentInterface, AgentName};
+use switchboard_core::model::{AgentInterface, AgentName, Principal};
 use switchboard_engine::ports::{Clock, Ids};
-use switchboard_engine::supervisor::Supervisor;
+use switchboard_engine::supervisor::{Kind, Supervisor};
 use switchboard_engine::system::{RandomIds, SystemClock};
 
 use crate::protocol_binding::ProtocolBinding;
@@ -22,9 +22,10 @@ use crate::server::authentication::{Authentication, Identity, SchemeSet, SkillRu
 use crate::server::bindings::compat::AgentCompat;
 use crate::server::build::{Parts, ServedAgent};
 use crate::server::cards::interfaces::InterfaceChoice;
-use crate::server::cards::{AgentSettings, CardForm, ServedCards, Subject};
+use crate::server::cards::{self, AgentSettings, CardForm, ServedCards};
 use crate::server::downloads::Downloads;
 use crate::server::edge::admit::{Cors, HostCheck, HostRule, Origins, RequestIds};
+use crate::server::edge::authorize::{self, CardReader, Rules, Subject};
 use crate::server::edge::budgets::Budgets;
 use crate::server::edge::header_names::{
     A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS,
@@ -76,9 +77,28 @@ pub(crate) struct Shared {
     /// None if every caller needs a credential.
     pub(crate) open_peers: Option<OpenPeers>,
     pub(crate) internal: Internal,
+    /// None if everybody who is let in may do everything.
+    pub(crate) rules: Option<Rules>,
+    /// Whether tasks belong to tenants, and not to principals within them.
+    pub(crate) shared_tenant: bool,
+    /// Whether the public cards are for callers that are known.
+    pub(crate) protect_cards: bool,
 }
 
 impl Shared {
+    /// Whose tasks a caller sees that names this tenant, or none.
+    pub(crate) fn owner(&self, identity: &Identity, tenant: Option<&str>) -> Result<Owner, ProtocolError> {
+        let mut owner = identity.owner(tenant)?;
+        if self.shared_tenant {
+            if owner.tenant.as_str().is_empty() {
+                let reason = "tasks belong to tenants here, and your credential names none".to_owned();
+                return Err(ProtocolError::PermissionDenied { reason });
+            }
+            owner.principal = Principal::default();
+        }
+        Ok(owner)
+    }
+
     /// The agents at the address that a request names: what it is told leads back there.
     pub(crate) fn site(&self, authority: Option<&str>) -> &Site {
         self.origins.asked(authority).and_then(|number| self.other_sites.get(number)).unwrap_or(&self.own_site)
@@ -174,7 +194,7 @@ impl Incoming<'_, '_> {
             };
             wanted.get_or_insert_with(|| String::from_utf8_lossy(value.as_bytes()).into_owned());
         }
-        let owner = identity.owner(tenant)?;
+        let owner = self.shared.owner(identity, tenant)?;
         head.note.tenant(&owner.tenant);
         Ok(Caller {
             owner,
@@ -191,6 +211,22 @@ impl Incoming<'_, '_> {
             trace_parent,
             takes_frames: false,
         })
+    }
+}
+
+impl Incoming<'_, '_> {
+    /// Whether the caller may do what it asks for. Every binding and dialect comes by here, after its request was decoded.
+    pub(crate) fn authorize(
+        &self,
+        identity: &Identity,
+        caller: &Caller,
+        request: &Request,
+    ) -> Result<Option<Box<CardReader>>, ProtocolError> {
+        let Some(rules) = &self.shared.rules else { return Ok(None) };
+        let subject = Subject { identity, tenant: caller.owner.tenant.as_str() };
+        rules.check(&subject, self.agent.name.as_str(), request)?;
+        let reads_card = matches!(request, Request::GetExtendedAgentCard);
+        Ok(reads_card.then(|| Box::new(CardReader::new(rules, identity, caller))))
     }
 }
 
@@ -224,6 +260,10 @@ impl Parts {
         if let Some(operations) = self.host.operations() {
             authentication.audit_reloads(move |entry| operations.record_audit(entry));
         }
+        if let Some(rules) = &self.exposure.rules {
+            let every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
+            self.host.supervisor().spawn(Kind::Sweep, authorize::reload_on_change(rules.clone(), every));
+        }
         let budgets = Budgets::new(&self.limits);
         let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
         Shared {
@@ -256,6 +296,9 @@ impl Parts {
                 clock: Arc::new(SystemClock),
                 tasks: self.host.task_processor(),
             },
+            rules: self.exposure.rules,
+            shared_tenant: self.exposure.shared_tenant,
+            protect_cards: self.exposure.protect_cards,
         }
     }
 
@@ -287,7 +330,7 @@ impl Parts {
         let choice = choice(settings, self.interfaces.as_deref(), self.card_form, place == 0);
         let interfaces = choice.interfaces(base, &url);
         let (own_url, api_url) = (&format!("{base}/agents/{name}"), &format!("{base}/api/agents/{name}"));
-        let subject = Subject {
+        let subject = cards::Subject {
             card: &card,
             interfaces: &interfaces,
             url: &url,

@@ -7,6 +7,7 @@ use crate::server::edge::paths::{
     AgentPath, ArtifactPath, NamedPath, OutboxChange, OutboxPath, RESERVED, RestPath, TaskVerb, decode, encode,
     name_grpc_path, name_path, query_pairs,
 };
+use crate::server::internal::InternalRoute;
 
 fn agent(agent: Option<&str>, place: AgentPath) -> NamedPath<'_> {
     NamedPath::Agent { agent: agent.map(Into::into), place }
@@ -116,7 +117,8 @@ fn each_path_names_its_place() {
         ("/dialects/selectools/_agent-native/a2a", NamedPath::Unknown),
         ("/dialects/selectools/tasks/1", NamedPath::Unknown),
         ("/_agent-native", NamedPath::Unknown),
-        ("/_agent-native/a2a/_process-task", NamedPath::Unknown),
+        ("/_agent-native/a2a/_process-task", NamedPath::Internal(InternalRoute::ProcessTask)),
+        ("/agents/echo/_agent-native/a2a/_process-task", NamedPath::Unknown),
         ("/healthz", NamedPath::Health),
         ("/readyz", NamedPath::Ready),
         ("/metrics/", NamedPath::Metrics),

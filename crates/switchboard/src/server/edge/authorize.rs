@@ -1,0 +1,430 @@
+//! What a caller may do: rules by principal, tenant and scope about agents, skills and operations. A call is checked once, after it
+//! was decoded (its operation and skill are known then) and before the agent sees it, for every binding and dialect;
+//! downloads are checked where they are served. A server without rules checks nothing.
+//!
+//! Whose tasks a caller sees is not decided here: that is the owner, which every read names.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use switchboard_core::call::{Caller, Request, SendMessage};
+use switchboard_core::error::ProtocolError;
+use switchboard_core::model::{AgentCard, Json};
+use tokio::io::AsyncReadExt;
+
+use crate::server::authentication::Identity;
+use crate::server::edge::paths::check_name;
+use crate::server::file_version::FileVersion;
+
+/// Rules about what callers may do, in place of letting everybody who is let in do everything.
+///
+/// One per line: `allow` or `deny`, whom it is about, the operations, and the agent, or the agent and a skill of it. The first line that
+/// fits decides, and what no line fits is refused. `#` begins a comment.
+///
+/// Whom: `*`, `authenticated`, `anonymous`, `principal:NAME`, `tenant:NAME` or `scope:NAME`; of several with commas, all
+/// must be so. Operations: `*`, `send`, `read`, `cancel`, `push`, `extended-card`, or names such as `ListTasks`, with
+/// commas. Agent: its slug or `*`; `AGENT/SKILL` is about sends for that skill alone, and `AGENT/-` about those that name none.
+///
+/// Clones share one list: what [`Rules::reload`] changes holds for every server it was given to, from the next request on.
+///
+/// ```
+/// let rules = "allow  scope:agents:use  send,read,cancel  *\n\
+///              deny   *                 extended-card     researcher   # not even for operators\n\
+///              allow  principal:alice   *                 *";
+/// assert_eq!(switchboard::Rules::parse(rules).unwrap().len(), 3);
+/// assert_eq!(switchboard::Rules::parse("allow alice * *").unwrap_err().line, 1);
+/// ```
+#[derive(Clone)]
+pub struct Rules(Arc<RulesInner>);
+
+struct RulesInner {
+    current: RwLock<Arc<[Rule]>>,
+    /// None if the rules were given as text.
+    file: Option<RulesFile>,
+}
+
+struct RulesFile {
+    path: PathBuf,
+    /// The file as it was when it was last read.
+    seen: Mutex<FileVersion>,
+}
+
+/// Why rules cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RulesError {
+    /// The line that is wrong, from 1; 0 if it is the file as a whole.
+    pub line: usize,
+    /// What is wrong there, next to what was expected.
+    pub reason: String,
+}
+
+impl fmt::Display for RulesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.reason),
+            line => write!(f, "line {line}: {}", self.reason),
+        }
+    }
+}
+
+impl std::error::Error for RulesError {}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    allows: bool,
+    /// All of them must be so; none is everybody.
+    whom: Vec<Whom>,
+    /// A bit for each operation, in the order of [`OPERATIONS`].
+    operations: u16,
+    /// None is every agent.
+    agent: Option<String>,
+    skill: SkillRule,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Whom {
+    Authenticated,
+    Anonymous,
+    Principal(String),
+    Tenant(String),
+    Scope(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum SkillRule {
+    /// Whatever a call says about skills.
+    Any,
+    /// Sends that name no skill.
+    Unnamed,
+    /// Sends for this skill.
+    Named(String),
+}
+
+/// The operations by their names in the specification; a bit of a rule is the place here.
+const OPERATIONS: [&str; 11] = [
+    "SendMessage",
+    "SendStreamingMessage",
+    "GetTask",
+    "ListTasks",
+    "SubscribeToTask",
+    "CancelTask",
+    "CreateTaskPushNotificationConfig",
+    "GetTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs",
+    "DeleteTaskPushNotificationConfig",
+    "GetExtendedAgentCard",
+];
+const SENDS: u16 = 0b11;
+/// Names for several operations at once.
+const GROUPS: [(&str, u16); 6] = [
+    ("*", 0b111_1111_1111),
+    ("send", SENDS),
+    ("read", 0b1_1100),
+    ("cancel", 0b10_0000),
+    ("push", 0b11_1100_0000),
+    ("extended-card", 0b100_0000_0000),
+];
+/// What a download is: a read of its task.
+const DOWNLOAD: u16 = 0b100;
+
+const LINE: &str =
+    "expected allow|deny WHOM OPERATIONS AGENT[/SKILL], as in: allow scope:agents:use send,read researcher";
+/// How many rules there may be.
+const RULES_MAX: usize = 10_000;
+/// A larger file cannot be a list of rules.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Whom a call is from, as rules see it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject<'a> {
+    pub(crate) identity: &'a Identity,
+    /// The tenant that the call acts for.
+    pub(crate) tenant: &'a str,
+}
+
+impl Whom {
+    fn is(&self, subject: &Subject<'_>) -> bool {
+        let identity = subject.identity;
+        match self {
+            Self::Authenticated => identity.authenticated,
+            Self::Anonymous => !identity.authenticated,
+            Self::Principal(name) => identity.principal.as_str() == name,
+            Self::Tenant(name) => subject.tenant == name,
+            Self::Scope(name) => identity.scopes.contains(name),
+        }
+    }
+}
+
+impl Rule {
+    fn fits(&self, subject: &Subject<'_>, agent: &str, operation: u16, skill: Option<&str>) -> bool {
+        let fits_skill = match &self.skill {
+            SkillRule::Any => true,
+            SkillRule::Unnamed => operation & SENDS != 0 && skill.is_none(),
+            SkillRule::Named(named) => operation & SENDS != 0 && skill == Some(named),
+        };
+        self.operations & operation != 0
+            && fits_skill
+            && self.agent.as_deref().is_none_or(|named| named == agent)
+            && self.whom.iter().all(|whom| whom.is(subject))
+    }
+}
+
+impl Rules {
+    /// Reads rules.
+    ///
+    /// # Errors
+    /// When a line is not a rule; the error names it.
+    pub fn parse(text: &str) -> Result<Self, RulesError> {
+        Ok(Self::new(parse(text)?, None))
+    }
+
+    /// Reads rules from a file. A server looks every minute whether it has changed, and then uses the new rules. If they are not good,
+    /// or there are none, the server goes on with those it has and says so in the log.
+    ///
+    /// # Errors
+    /// When the file cannot be read, holds no rule, or for the reasons of [`Rules::parse`].
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, RulesError> {
+        let path = path.as_ref();
+        let seen = Mutex::new(FileVersion::of(path));
+        let mut bytes = Vec::new();
+        let read =
+            std::fs::File::open(path).and_then(|file| Read::take(file, FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
+        let rules = read_bytes(read.map(|_| bytes))?;
+        Ok(Self::new(rules, Some(RulesFile { path: path.to_owned(), seen })))
+    }
+
+    fn new(rules: Vec<Rule>, file: Option<RulesFile>) -> Self {
+        Self(Arc::new(RulesInner { current: RwLock::new(rules.into()), file }))
+    }
+
+    /// Reads the file again, now. Without a file it does nothing.
+    ///
+    /// # Errors
+    /// As [`Rules::from_file`]; then the rules stay those they were.
+    pub async fn reload(&self) -> Result<(), RulesError> {
+        let Some(file) = &self.0.file else { return Ok(()) };
+        // Looked at before it is read: what is written meanwhile is a change that the next look sees.
+        let version = FileVersion::of_now(&file.path).await;
+        *file.seen.lock().unwrap_or_else(PoisonError::into_inner) = version;
+        let read = async {
+            let mut bytes = Vec::new();
+            tokio::fs::File::open(&file.path).await?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).await?;
+            io::Result::Ok(bytes)
+        };
+        let rules = read_bytes(read.await)?;
+        *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = rules.into();
+        Ok(())
+    }
+
+    /// [Reloads](Self::reload) and tells the log how it went.
+    pub async fn reload_and_log(&self) {
+        let Some(file) = &self.0.file else { return };
+        let path = file.path.display();
+        match self.reload().await {
+            Ok(()) => tracing::info!(file = %path, rules = self.len(), "rules read again"),
+            Err(error) => {
+                tracing::warn!(file = %path, %error, "the new rules were not taken; the old ones stay in use")
+            }
+        }
+    }
+
+    /// How many rules there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.current().len()
+    }
+
+    /// Whether there are none, so that everything is refused.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn current(&self) -> Arc<[Rule]> {
+        self.0.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a call is allowed.
+    pub(crate) fn check(&self, subject: &Subject<'_>, agent: &str, request: &Request) -> Result<(), ProtocolError> {
+        let rules = self.current();
+        let operation = bit_of(request);
+        let skill = match request {
+            Request::SendMessage(send) | Request::SendStreamingMessage(send) => skill_of(send),
+            _ => None,
+        };
+        refuse_unless(decide(&rules, subject, agent, operation, skill.as_deref()))
+    }
+
+    /// Whether a download is allowed.
+    pub(crate) fn check_download(&self, subject: &Subject<'_>, agent: &str) -> Result<(), ProtocolError> {
+        refuse_unless(decide(&self.current(), subject, agent, DOWNLOAD, None))
+    }
+
+    /// The card with the skills that the caller may ask for.
+    pub(crate) fn shown(&self, subject: &Subject<'_>, agent: &str, mut card: Arc<AgentCard>) -> Arc<AgentCard> {
+        let rules = self.current();
+        let may_ask = |skill: &str| decide(&rules, subject, agent, SENDS, Some(skill));
+        if card.skills.iter().any(|skill| !may_ask(&skill.id)) {
+            Arc::make_mut(&mut card).skills.retain(|skill| may_ask(&skill.id));
+        }
+        card
+    }
+}
+
+/// The first rule that fits decides.
+fn decide(rules: &[Rule], subject: &Subject<'_>, agent: &str, operation: u16, skill: Option<&str>) -> bool {
+    rules.iter().find(|rule| rule.fits(subject, agent, operation, skill)).is_some_and(|rule| rule.allows)
+}
+
+/// The refusal is the same whatever it is about, so that it does not tell which agents, skills or tasks there are.
+fn refuse_unless(allowed: bool) -> Result<(), ProtocolError> {
+    match allowed {
+        true => Ok(()),
+        false => Err(ProtocolError::PermissionDenied { reason: "you may not do this here".to_owned() }),
+    }
+}
+
+fn bit_of(request: &Request) -> u16 {
+    let name = request.operation();
+    OPERATIONS.iter().position(|operation| *operation == name).map_or(0, |place| 1 << place)
+}
+
+/// The skill that a send asks for: in its metadata, or else in that of its message.
+fn skill_of(send: &SendMessage) -> Option<String> {
+    let named = |metadata: Option<&Json>| {
+        let members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(metadata?.as_str()).ok()?;
+        let skill = members.get("skill").or_else(|| members.get("skillId"))?.as_str()?;
+        Some(skill.to_owned())
+    };
+    named(send.metadata.as_ref()).or_else(|| named(send.message.metadata.as_ref()))
+}
+
+fn read_bytes(bytes: io::Result<Vec<u8>>) -> Result<Vec<Rule>, RulesError> {
+    let wrong = |reason: String| RulesError { line: 0, reason };
+    let bytes = bytes.map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(wrong(format!("is larger than {FILE_BYTES_MAX} bytes")));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| wrong("is not text".to_owned()))?;
+    let rules = parse(&text)?;
+    match rules.is_empty() {
+        true => Err(wrong(format!("no rule in it; {LINE}"))),
+        false => Ok(rules),
+    }
+}
+
+fn parse(text: &str) -> Result<Vec<Rule>, RulesError> {
+    let mut rules = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+        if words.is_empty() {
+            continue;
+        }
+        let rule = parse_line(&words).map_err(|reason| RulesError { line: index + 1, reason })?;
+        if rules.len() == RULES_MAX {
+            let reason = format!("there are more than {RULES_MAX} rules");
+            return Err(RulesError { line: index + 1, reason });
+        }
+        rules.push(rule);
+    }
+    Ok(rules)
+}
+
+fn parse_line(words: &[&str]) -> Result<Rule, String> {
+    let [decision, whom, operations, agent] = words else { return Err(LINE.to_owned()) };
+    let allows = match *decision {
+        "allow" => true,
+        "deny" => false,
+        other => return Err(format!("{other:.60?} is neither allow nor deny; {LINE}")),
+    };
+    let whom = match *whom {
+        "*" => Vec::new(),
+        some => some.split(',').map(parse_whom).collect::<Result<_, _>>()?,
+    };
+    let mut bits = 0;
+    for name in operations.split(',') {
+        let group = GROUPS.iter().find(|(group, _)| *group == name).map(|(_, bits)| *bits);
+        let one = || OPERATIONS.iter().position(|operation| *operation == name).map(|place| 1 << place);
+        bits |= group.or_else(one).ok_or_else(|| {
+            format!("{name:.60?} is no operation; expected *, send, read, cancel, push, extended-card or a name such as ListTasks")
+        })?;
+    }
+    let (agent, skill) = match agent.split_once('/') {
+        None => (*agent, SkillRule::Any),
+        Some((agent, "-")) => (agent, SkillRule::Unnamed),
+        Some((_, "")) => return Err("a skill is missing behind the slash".to_owned()),
+        Some((agent, skill)) => (agent, SkillRule::Named(skill.to_owned())),
+    };
+    if skill != SkillRule::Any && bits & !SENDS != 0 {
+        return Err("only sends are for a skill; name the operation send".to_owned());
+    }
+    let agent = match agent {
+        "*" => None,
+        named => {
+            check_name("agent slug", named)?;
+            Some(named.to_owned())
+        }
+    };
+    Ok(Rule { allows, whom, operations: bits, agent, skill })
+}
+
+fn parse_whom(word: &str) -> Result<Whom, String> {
+    let named = |name: &str| match name.is_empty() {
+        true => Err(format!("a name is missing behind {word:.60?}")),
+        false => Ok(name.to_owned()),
+    };
+    match (word, word.split_once(':')) {
+        ("authenticated", _) => Ok(Whom::Authenticated),
+        ("anonymous", _) => Ok(Whom::Anonymous),
+        (_, Some(("principal", name))) => named(name).map(Whom::Principal),
+        (_, Some(("tenant", name))) => named(name).map(Whom::Tenant),
+        (_, Some(("scope", name))) => named(name).map(Whom::Scope),
+        _ => Err(format!(
+            "{word:.60?} is nobody; expected *, authenticated, anonymous, principal:NAME, tenant:NAME or scope:NAME"
+        )),
+    }
+}
+
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rules", self.len())
+    }
+}
+
+/// Looks for a new file until it is dropped, and logs the outcome.
+pub(crate) async fn reload_on_change(rules: Rules, every: Duration) {
+    let Some(file) = &rules.0.file else { return };
+    loop {
+        tokio::time::sleep(every).await;
+        let version = FileVersion::of_now(&file.path).await;
+        if version != *file.seen.lock().unwrap_or_else(PoisonError::into_inner) {
+            rules.reload_and_log().await;
+        }
+    }
+}
+
+/// A call of a caller whom rules are about, with what is needed to show it an extended card.
+pub(crate) struct CardReader {
+    rules: Rules,
+    identity: Identity,
+    tenant: String,
+}
+
+impl CardReader {
+    pub(crate) fn new(rules: &Rules, identity: &Identity, caller: &Caller) -> Self {
+        let tenant = caller.owner.tenant.as_str().to_owned();
+        Self { rules: rules.clone(), identity: identity.clone(), tenant }
+    }
+
+    pub(crate) fn shown(&self, agent: &str, card: Arc<AgentCard>) -> Arc<AgentCard> {
+        self.rules.shown(&Subject { identity: &self.identity, tenant: &self.tenant }, agent, card)
+    }
+}
+
+#[cfg(test)]
+#[path = "authorize_tests.rs"]
+mod tests;
