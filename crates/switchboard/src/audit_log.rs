@@ -117,7 +117,7 @@ mod tests {
         let hash = begin.after(record).hash;
         let line = format!("{},\"prev\":\"{}\",\"hash\":\"{hash}\"}}", record.trim_end_matches('}'), begin.hash);
         let whole = format!("{line}\n").into_bytes();
-        switchboard_fuzz::run("exports", &[whole.clone()], |input| {
+        switchboard_fuzz::run("exports", &[whole], |input| {
             let Ok(chains) = verify_export(input, &mut |_| {}) else { return };
             for chain in chains.iter().filter(|chain| chain.broken.is_none() && chain.last.hash == hash) {
                 assert!(input.windows(line.len()).any(|part| part == line.as_bytes()), "{}", chain.id);

@@ -16,6 +16,8 @@ const CONFIGURATION: &str = include_str!("../../../docs/configuration.md");
 
 /// Constants that look like limits and bound nothing of their own.
 const NO_LIMITS: &[(&str, &str, &str)] = &[
+    ("switchboard-fuzz/src/lib.rs", "INPUT_BYTES_MAX", "the fuzz targets of the tests"),
+    ("switchboard-fuzz/src/lib.rs", "INPUT_TIME_MAX", "the fuzz targets of the tests"),
     ("switchboard/src/server/builder.rs", "MEMORY_TASKS_MAX_DEFAULT", "TASKS_MAX_DEFAULT under a public name"),
     ("switchboard-cli/src/config/resolve.rs", "MEMORY_TASKS_MAX", "the same"),
     ("switchboard-core/src/dialect/compat/corvid/call.rs", "DEPTH_MAX", "the default of corvid_depth_max"),

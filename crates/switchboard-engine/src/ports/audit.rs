@@ -136,7 +136,8 @@ impl AuditEntry {
 const AUDIT_TEXT_BYTES_MAX: usize = 512;
 
 fn push_text(record: &mut String, text: &str) {
-    let end = text.floor_char_boundary(AUDIT_TEXT_BYTES_MAX);
+    let mut ends = (0..=AUDIT_TEXT_BYTES_MAX.min(text.len())).rev();
+    let end = ends.find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     let mark = if end < text.len() { "…" } else { "" };
     // A text is always JSON; the fallback is there because the type of the function says otherwise.
     record.push_str(&serde_json::to_string(&format_args!("{}{mark}", &text[..end]).to_string()).unwrap_or_default());

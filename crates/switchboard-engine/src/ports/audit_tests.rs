@@ -59,7 +59,7 @@ fn what_does_not_follow_is_named() {
     let refused = |stored: StoredEntry| begin.follow("c1", &stored).unwrap_err();
     assert_eq!(refused(StoredEntry { no: 8, ..stored.clone() }), "entry 7 is missing; entry 8 comes next");
     let changed = stored.record.replace("alice", "mallo");
-    assert_eq!(refused(StoredEntry { record: changed, ..stored.clone() }), "entry 7 does not match its hash");
+    assert_eq!(refused(StoredEntry { record: changed, ..stored }), "entry 7 does not match its hash");
     let other = "the record of entry 7 is about another entry";
     assert_eq!(refused(StoredEntry { at: Timestamp::from_ms(1), ..stored.clone() }), other);
     assert_eq!(begin.follow("c2", &stored).unwrap_err(), other);

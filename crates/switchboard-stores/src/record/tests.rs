@@ -126,8 +126,8 @@ fn fuzz_records() {
     switchboard_fuzz::run("records", &events, |input| {
         let Ok(text) = std::str::from_utf8(input) else { return };
         let _ = super::codec::parse_commit(text);
-        if let Ok(artifacts) = super::codec::decode_artifacts(text) {
-            let again = super::codec::decode_artifacts(&super::codec::encode_artifacts(&artifacts));
+        if let Ok(artifacts) = decode_artifacts(text) {
+            let again = decode_artifacts(&encode_artifacts(&artifacts));
             assert_eq!(again.ok(), Some(artifacts));
         }
     });

@@ -28,7 +28,7 @@ static THREAD: OnceLock<SyncSender<LauncherJob>> = OnceLock::new();
 
 enum LauncherJob {
     Start(Box<dyn FnOnce() + Send>),
-    Stop(StoppingCommand),
+    Stop(Box<StoppingCommand>),
     /// The sender is dropped when no command is being stopped any more.
     Watch(SyncSender<()>),
 }
@@ -74,7 +74,7 @@ fn gone() -> io::Error {
 
 /// Kills a command that was asked to end, when it has or its time is up; at once if too many others wait for that.
 pub(super) fn stop(child: Child, group: Arc<Group>, message: PathBuf) {
-    let stopping = StoppingCommand { child, group, message, deadline: Instant::now() + TERM_GRACE };
+    let stopping = Box::new(StoppingCommand { child, group, message, deadline: Instant::now() + TERM_GRACE });
     let offered = thread().try_send(LauncherJob::Stop(stopping));
     if let Err(
         TrySendError::Full(LauncherJob::Stop(stopping)) | TrySendError::Disconnected(LauncherJob::Stop(stopping)),
@@ -106,7 +106,7 @@ fn thread() -> &'static SyncSender<LauncherJob> {
 }
 
 fn work(received: &Receiver<LauncherJob>) {
-    let mut stopping: Vec<StoppingCommand> = Vec::new();
+    let mut stopping: Vec<Box<StoppingCommand>> = Vec::new();
     let mut watching = Vec::new();
     loop {
         let job = match stopping.is_empty() {
