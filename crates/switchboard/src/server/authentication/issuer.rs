@@ -116,7 +116,7 @@ impl Issuer {
         self
     }
 
-    /// Reads the keys from a file, a JSON Web Key set. A new file is used within a minute.
+    /// Reads the keys from a file, a JSON Web Key set or public keys in PEM form. A new file is used within a minute.
     ///
     /// # Errors
     /// When it cannot be read or has no key for signatures.
@@ -128,12 +128,12 @@ impl Issuer {
         Ok(self)
     }
 
-    /// Takes these keys, a JSON Web Key set.
+    /// Takes these keys, a JSON Web Key set or public keys in PEM form.
     ///
     /// # Errors
     /// When it has no key for signatures.
-    pub fn keys(mut self, json: impl AsRef<[u8]>) -> Result<Self, KeyError> {
-        self.keys = Some(read_file(json.as_ref())?);
+    pub fn keys(mut self, text: impl AsRef<[u8]>) -> Result<Self, KeyError> {
+        self.keys = Some(read_file(text.as_ref())?);
         self.source = KeySource::Given;
         Ok(self)
     }

@@ -151,6 +151,21 @@ fn every_algorithm_is_verified_with_the_key_of_its_kind_alone() {
 }
 
 #[test]
+fn keys_may_be_in_pem_form() {
+    let Private::Ed(pair) = &*ED else { panic!("it is one of Ed25519") };
+    let der = [b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\x00".as_slice(), pair.public_key().as_ref()].concat();
+    let pem = format!(
+        "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
+        base64::engine::general_purpose::STANDARD.encode(der)
+    );
+    let issuer = Issuer::new(ISSUER, "agents").keys(pem).unwrap().resolve().unwrap();
+    assert!(verify(&issuer, &ED.token(&json!({"alg": "EdDSA", "kid": "any"}), &claims(json!({})))).is_some());
+    for (other, algorithm) in [(&RSA, "RS256"), (&P256, "ES256"), (&P256, "EdDSA")] {
+        assert!(verify(&issuer, &other.token(&json!({"alg": algorithm}), &claims(json!({})))).is_none());
+    }
+}
+
+#[test]
 fn no_trick_with_the_algorithm_works() {
     let rsa = RSA.jwk("rsa");
     let issuer = trusted(|issuer| issuer.algorithms(["RS256"]), &[rsa.clone(), P256.jwk("p256")]);

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::outbound::{Client, RequestLimits};
-use crate::public_keys::{Key, KeyError, read_jwk_set};
+use crate::public_keys::{Key, KeyError, read_jwk_set, read_pem};
 use crate::server::edge::admit::is_loopback_host;
 use crate::server::file_version::FileVersion;
 
@@ -210,12 +210,12 @@ impl KeySet {
     }
 }
 
-/// Reads a file of keys: a JSON Web Key set.
+/// Reads a file of keys: a JSON Web Key set, or public keys in PEM form, which are for tokens with any key id.
 pub(super) fn read_file(text: &[u8]) -> Result<Vec<Key>, KeyError> {
     if text.len() as u64 > KEY_SET_BYTES_MAX {
         return Err(KeyError::new(format!("is larger than {KEY_SET_BYTES_MAX} bytes")));
     }
-    read_jwk_set(text)
+    if text.trim_ascii_start().starts_with(b"-----BEGIN") { read_pem(None, text) } else { read_jwk_set(text) }
 }
 
 /// Where the discovery document of an issuer is (OpenID Connect Discovery 1.0, 4).

@@ -169,7 +169,7 @@ impl Tls {
         let files = self.0.files.as_ref().map(|files| PairFiles {
             certificate: files.certificate.clone(),
             key: files.key.clone(),
-            seen: Mutex::new(files.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            seen: Mutex::new(*files.seen.lock().unwrap_or_else(PoisonError::into_inner)),
             key_is_exposed: files.key_is_exposed,
         });
         Self::of(self.0.current.clone(), files, Some(clients))
