@@ -13,6 +13,7 @@ use switchboard::outbound::{AddressPolicy, Client, RequestLimits};
 use switchboard::{
     AgentBuilder, Authenticator, Identity, IdentityFromExtensions, ProtocolError, Server, ServerBuilder, Tokens,
 };
+use switchboard_core::dialect::v1_0::proto::generated as wire;
 use tower::ServiceExt;
 
 use crate::support::edge::{Edge, echo, get, message, old_message, post, request, rpc_body, unversioned, with};
@@ -145,7 +146,8 @@ fn says(kind: &str) -> serde_json::Value {
 
 /// Every way to ask for something, and what its refusal is in HTTP.
 pub(super) fn every_operation() -> Vec<(&'static str, Request<http_body_util::Full<bytes::Bytes>>)> {
-    let grpc = grpc_request("/lf.a2a.v1.A2AService/GetTask", &());
+    let asked = wire::GetTaskRequest { id: "1".to_owned(), ..Default::default() };
+    let grpc = grpc_request("/lf.a2a.v1.A2AService/GetTask", &asked);
     vec![
         ("HTTP+JSON", send()),
         ("HTTP+JSON read", get("/tasks")),

@@ -230,7 +230,6 @@ impl ServerBuilder {
     }
 
     /// The tokens of requests that the server posts to itself, and what posts them.
-    #[expect(clippy::type_complexity, reason = "two things that are made from one secret")]
     fn internal(
         &self,
         clock: &Arc<dyn Clock>,
@@ -351,6 +350,7 @@ fn parse_public_url(url: &str) -> Result<Uri, ServeError> {
 }
 
 /// A secret that only this process knows.
+#[expect(clippy::disallowed_methods, reason = "a key must come from the system, and no test depends on its value")]
 fn fresh_secret() -> Result<String, ServeError> {
     let mut bytes = [0_u8; 32];
     getrandom::fill(&mut bytes).map_err(|error| ServeError::new(format!("there is no randomness: {error}")))?;

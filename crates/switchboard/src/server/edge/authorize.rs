@@ -227,7 +227,7 @@ impl Rules {
         match self.reload().await {
             Ok(()) => tracing::info!(file = %path, rules = self.len(), "rules read again"),
             Err(error) => {
-                tracing::warn!(file = %path, %error, "the new rules were not taken; the old ones stay in use")
+                tracing::warn!(file = %path, %error, "the new rules were not taken; the old ones stay in use");
             }
         }
     }

@@ -76,7 +76,7 @@ impl Dispatch for SelfPoster {
             match client.send(request, &limits).await {
                 Ok(answer) if answer.status().is_success() => {}
                 Ok(answer) => {
-                    tracing::warn!(%task, status = answer.status().as_u16(), "the server refused its own post")
+                    tracing::warn!(%task, status = answer.status().as_u16(), "the server refused its own post");
                 }
                 Err(error) => tracing::warn!(%task, %error, "the server did not answer its own post"),
             }
