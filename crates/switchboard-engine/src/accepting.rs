@@ -16,8 +16,8 @@ use crate::engine_state::{EngineState, Registered};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
 use crate::push::put_config;
 use crate::runs::{
-    AgentFuture, AttachedRun, Background, Begun, Effects, Idempotency, Replies, Run, RunEnd, RunHold, RunSlot, RunStart, Turn,
-    TurnStart, poll_once,
+    AgentFuture, AttachedRun, Background, Begun, Effects, Idempotency, Replies, Run, RunEnd, RunHold, RunSlot,
+    RunStart, Turn, TurnStart, poll_once,
 };
 use crate::supervisor::Unbroken;
 
@@ -274,12 +274,7 @@ impl Acceptor<'_> {
     }
 
     /// Continues a task.
-    async fn go_on(
-        &self,
-        id: TaskId,
-        send: Box<SendMessage>,
-        mut held: RunHold,
-    ) -> Result<Acceptance, ProtocolError> {
+    async fn go_on(&self, id: TaskId, send: Box<SendMessage>, mut held: RunHold) -> Result<Acceptance, ProtocolError> {
         let engine = self.engine;
         if let Some(identity) = &self.identity {
             // A repeat of the message that ended its task gets the stored answer, where a new message would be refused.

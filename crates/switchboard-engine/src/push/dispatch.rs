@@ -207,8 +207,7 @@ impl Dispatcher {
 
     fn start(&mut self, endpoint: WebhookEndpoint, claimed: ClaimedDelivery, probe: bool) {
         let key = claimed.delivery.key;
-        let (owner, began, call_result) =
-            (claimed.delivery.scope.owner.clone(), Instant::now(), CallResult::default());
+        let (owner, began, call_result) = (claimed.delivery.scope.owner.clone(), Instant::now(), CallResult::default());
         let finished = Finished { key, endpoint, owner, probe, began, outcome: None, call_result };
         let mut report = ReportOnDrop { done: self.done.clone(), finished: Some(finished) };
         let dice = dice((key, claimed.delivery.failures));

@@ -56,7 +56,10 @@ fn offer_many(queues: &mut EndpointQueues<u32>, name: &str, count: u32, ms: i64)
 /// Opens the circuit of an endpoint at this time.
 fn break_down(queues: &mut EndpointQueues<u32>, name: &str, ms: i64) {
     for _ in 0..3 {
-        assert!(matches!(queues.offer(&endpoint(name), &owner("a"), 0, at(ms)), Some(Disposition::Start { probe: false, .. })));
+        assert!(matches!(
+            queues.offer(&endpoint(name), &owner("a"), 0, at(ms)),
+            Some(Disposition::Start { probe: false, .. })
+        ));
         end(queues, name, false, failed(), ms);
     }
 }
@@ -108,13 +111,21 @@ fn who_waits_starts_in_order_as_soon_as_there_is_room() {
 fn a_delivery_to_an_endpoint_that_is_down_waits_for_the_probe_and_one_probe_goes() {
     let mut queues = queues(8);
     break_down(&mut queues, "sick", 0);
-    let Some(Disposition::Hold { due, .. }) = queues.offer(&endpoint("sick"), &owner("a"), 1, at(0)) else { panic!("it is down") };
+    let Some(Disposition::Hold { due, .. }) = queues.offer(&endpoint("sick"), &owner("a"), 1, at(0)) else {
+        panic!("it is down")
+    };
     assert!((500..=1_100).contains(&due.ms_since(at(0))), "{due:?}");
     assert_eq!(offer_many(&mut queues, "healthy", 1, 0), (1, 0, 0), "other endpoints are not affected");
     assert_eq!(queues.offer(&endpoint("sick"), &owner("a"), 7, due), Some(Disposition::Start { item: 7, probe: true }));
-    assert!(matches!(queues.offer(&endpoint("sick"), &owner("a"), 8, due), Some(Disposition::Hold { .. })), "one at a time");
+    assert!(
+        matches!(queues.offer(&endpoint("sick"), &owner("a"), 8, due), Some(Disposition::Hold { .. })),
+        "one at a time"
+    );
     queues.finished(&endpoint("sick"), &owner("a"), true, answered(), Duration::from_millis(1), due, 0);
-    assert_eq!(queues.offer(&endpoint("sick"), &owner("a"), 8, due), Some(Disposition::Start { item: 8, probe: false }));
+    assert_eq!(
+        queues.offer(&endpoint("sick"), &owner("a"), 8, due),
+        Some(Disposition::Start { item: 8, probe: false })
+    );
 }
 
 #[test]
@@ -154,7 +165,10 @@ fn an_endpoint_that_is_down_for_too_long_is_given_up_on() {
     end(&mut queues, "sick", true, failed(), DAY_MS);
     assert!(matches!(queues.offer(&endpoint("sick"), &owner("a"), 1, at(DAY_MS)), Some(Disposition::Hold { .. })));
     let later = DAY_MS + 1;
-    assert_eq!(queues.offer(&endpoint("sick"), &owner("a"), 1, at(later)), Some(Disposition::GiveUp { item: 1, down_since: at(0) }));
+    assert_eq!(
+        queues.offer(&endpoint("sick"), &owner("a"), 1, at(later)),
+        Some(Disposition::GiveUp { item: 1, down_since: at(0) })
+    );
 }
 
 #[test]
@@ -164,7 +178,10 @@ fn an_operator_can_have_a_probe_now() {
     queues.probe_now(Some(&endpoint("other")), at(1));
     assert!(matches!(queues.offer(&endpoint("sick"), &owner("a"), 1, at(1)), Some(Disposition::Hold { .. })));
     queues.probe_now(Some(&endpoint("sick")), at(1));
-    assert_eq!(queues.offer(&endpoint("sick"), &owner("a"), 1, at(1)), Some(Disposition::Start { item: 1, probe: true }));
+    assert_eq!(
+        queues.offer(&endpoint("sick"), &owner("a"), 1, at(1)),
+        Some(Disposition::Start { item: 1, probe: true })
+    );
 }
 
 #[test]

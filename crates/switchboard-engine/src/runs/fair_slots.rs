@@ -159,8 +159,9 @@ mod tests {
         let held = slots.try_take().unwrap();
         assert!(slots.is_full() && slots.try_take().is_none());
         let (a, b, c) = (owner("a"), owner("b"), owner("c"));
-        let mut waiting: Vec<_> =
-            [("a", &a), ("a", &a), ("a", &a), ("b", &b), ("c", &c), ("b", &b)].map(|(name, owner)| (name, Box::pin(slots.take(owner)))).into();
+        let mut waiting: Vec<_> = [("a", &a), ("a", &a), ("a", &a), ("b", &b), ("c", &c), ("b", &b)]
+            .map(|(name, owner)| (name, Box::pin(slots.take(owner))))
+            .into();
         let mut cx = Context::from_waker(Waker::noop());
         for (_, waits) in &mut waiting {
             assert!(waits.as_mut().poll(&mut cx).is_pending());

@@ -60,7 +60,9 @@ impl EngineState {
     pub(crate) fn hold_queue_place(&self, owner: &Owner, hold: &mut RunHold) -> Result<(), ProtocolError> {
         let place = self.queued_runs.take(owner.clone(), 1).map_err(|over| {
             refusal(match over {
-                OverBudget::Each(max) => format!("{max} of your tasks wait to be started, the most one caller may have"),
+                OverBudget::Each(max) => {
+                    format!("{max} of your tasks wait to be started, the most one caller may have")
+                }
                 OverBudget::All(max) => format!("{max} tasks wait to be started, the most that this server keeps"),
             })
         })?;
@@ -81,7 +83,8 @@ impl EngineState {
 }
 
 fn held_bytes(message: &Message) -> u64 {
-    content_bytes(&message.parts) + message.metadata.as_ref().map_or(0, |metadata: &Json| metadata.as_str().len() as u64)
+    content_bytes(&message.parts)
+        + message.metadata.as_ref().map_or(0, |metadata: &Json| metadata.as_str().len() as u64)
 }
 
 fn too_many_bytes(over: OverBudget) -> ProtocolError {

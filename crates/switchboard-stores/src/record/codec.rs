@@ -83,7 +83,8 @@ impl<'a> ParsedCommit<'a> {
     pub(crate) fn messages(&self) -> (u32, u64) {
         let events = &self.stored.events;
         let bytes: usize = events.iter().filter_map(StoredEvent::message).map(StoredMessage::content_bytes).sum();
-        let in_history = |event: &&StoredEvent<'_>| event.turn().is_some() || matches!(event, StoredEvent::Noted { .. });
+        let in_history =
+            |event: &&StoredEvent<'_>| event.turn().is_some() || matches!(event, StoredEvent::Noted { .. });
         (u32::try_from(events.iter().filter(in_history).count()).unwrap_or(u32::MAX), bytes as u64)
     }
 
@@ -94,7 +95,8 @@ impl<'a> ParsedCommit<'a> {
         contents: Contents,
         chunks: &dyn ChunkSource,
     ) -> Result<Vec<Event>, StoreError> {
-        let is_wanted = |event: &StoredEvent<'_>| want == Want::Everything || !matches!(event, StoredEvent::Artifact { .. });
+        let is_wanted =
+            |event: &StoredEvent<'_>| want == Want::Everything || !matches!(event, StoredEvent::Artifact { .. });
         self.stored.events.retain(is_wanted);
         if let Contents::Only { turn, status } = contents {
             let is_kept = |event: &StoredEvent<'_>| match event {
@@ -113,7 +115,10 @@ impl<'a> ParsedCommit<'a> {
 pub(crate) enum Contents {
     All,
     /// Only that of the message that began this turn, if any, and those of statuses if they are wanted.
-    Only { turn: Option<u32>, status: bool },
+    Only {
+        turn: Option<u32>,
+        status: bool,
+    },
 }
 
 /// Whether a commit set the task's status. No contents are read.

@@ -7,8 +7,8 @@ mod form;
 mod writes;
 
 pub(crate) use codec::{
-    Contents, Encoded, ParsedCommit, Want, decode, decode_artifacts, encode, encode_artifacts, is_only_checkpoint_and_artifacts,
-    phase_from_number, phase_number, sets_status, state_from_number, state_number,
+    Contents, Encoded, ParsedCommit, Want, decode, decode_artifacts, encode, encode_artifacts,
+    is_only_checkpoint_and_artifacts, phase_from_number, phase_number, sets_status, state_from_number, state_number,
 };
 pub(crate) use form::{ChunkSource, StoredPart};
 pub(crate) use writes::{Write, decode_writes, is_named};

@@ -304,7 +304,13 @@ fn write_runs(out: &mut String, engine: &Engine, ages: &QueueAges) {
     let oldest = ages.oldest_run.as_secs_f64();
     single(out, "run_queue_oldest_seconds", "gauge", "How long the run that waits longest has waited.", oldest);
     let holds = engine.run_holds();
-    single(out, "run_held_bytes", "gauge", "Bytes that runs hold now, small ones not counted.", holds.message_bytes.held);
+    single(
+        out,
+        "run_held_bytes",
+        "gauge",
+        "Bytes that runs hold now, small ones not counted.",
+        holds.message_bytes.held,
+    );
     family(out, "run_limit_refusals_total", "counter", "Messages refused because runs hold too much or too many wait.");
     for (limit, count) in [
         ("runs_queued_max", holds.queued.refused_all),

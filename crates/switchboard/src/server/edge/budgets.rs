@@ -79,7 +79,9 @@ impl Budgets {
     /// Counts a request of this address, as soon as its head is there.
     pub(crate) fn admit_address(&self, note: &RequestRecord) -> Result<(), ProtocolError> {
         match (&self.addresses, note.address()) {
-            (Some(rate), Some(address)) => rate.admit(&Holder::of_address(address), "from your address", Instant::now()),
+            (Some(rate), Some(address)) => {
+                rate.admit(&Holder::of_address(address), "from your address", Instant::now())
+            }
             (None, _) | (_, None) => Ok(()),
         }
     }

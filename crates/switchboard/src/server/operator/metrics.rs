@@ -315,7 +315,12 @@ fn write_connections(out: &mut String, shared: &Shared) {
     let (bodies, replies) = (shared.budgets.bodies.usage(), shared.budgets.replies.usage());
     sample(out, "held_bytes", &[("what", "bodies")], bodies.held);
     sample(out, "held_bytes", &[("what", "replies")], replies.held);
-    family(out, "limit_refusals_total", "counter", "Requests refused because a limit on what is held at once was reached.");
+    family(
+        out,
+        "limit_refusals_total",
+        "counter",
+        "Requests refused because a limit on what is held at once was reached.",
+    );
     for (limit, count) in shared.budgets.refusals() {
         sample(out, "limit_refusals_total", &[("limit", limit)], count);
     }
