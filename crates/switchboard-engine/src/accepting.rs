@@ -221,6 +221,7 @@ impl Acceptor<'_> {
 
     /// Commits the acceptance, then starts the run if this message begins one. Returns none if another commit to the
     /// task came first.
+    #[expect(clippy::too_many_arguments, reason = "each is another part of the one commit")]
     async fn commit_and_run(
         &self,
         record: Arc<Record>,

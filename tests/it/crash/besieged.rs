@@ -149,7 +149,7 @@ fn a_besieged_server_answers_honest_clients_within_its_memory() {
     let folder = tempfile::tempdir().unwrap();
     let (data, addr) = (folder.path().join("data"), free_addr());
     let server = Server::start(&data, addr);
-    let sent = call(addr, "SendMessage", message("large", &"x".repeat(8 << 20))).expect("it is taken");
+    let sent = call(addr, "SendMessage", message("large", &"x".repeat(2 << 20))).expect("it is taken");
     let large = sent["task"]["id"].as_str().unwrap().to_owned();
     let siege = Siege { addr, large, faults: Mutex::default() };
     let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));

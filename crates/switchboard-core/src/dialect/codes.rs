@@ -95,7 +95,7 @@ pub fn reason_of_http(status: u16) -> Option<&'static str> {
         409 => Some("TASK_NOT_CANCELABLE"),
         413 => Some("PAYLOAD_TOO_LARGE"),
         429 => Some("RESOURCE_EXHAUSTED"),
-        502 | 503 | 504 => Some("UNAVAILABLE"),
+        502..=504 => Some("UNAVAILABLE"),
         400..500 => Some("INVALID_REQUEST"),
         500..600 => Some("INTERNAL_ERROR"),
         _ => None,

@@ -156,6 +156,7 @@ impl<T> EndpointQueues<T> {
     }
 
     /// Records that a delivery has ended.
+    #[expect(clippy::too_many_arguments, reason = "each is another fact about the one event")]
     pub(super) fn finished(
         &mut self,
         endpoint: &WebhookEndpoint,

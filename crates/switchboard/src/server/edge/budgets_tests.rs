@@ -1,3 +1,5 @@
+//! Who counts as one caller, and how many requests each may send.
+
 use std::net::IpAddr;
 use std::time::Duration;
 
