@@ -21,6 +21,7 @@ use super::open::{NO_EPOCH, begin_epoch};
 use super::quarantine::Quarantined;
 use super::recent::{Recent, UnfiledTasks};
 use super::runs::{Leases, OtherAgentsRuns};
+use super::secrets::Secrets;
 use super::statements::Statements;
 use super::totals::{CountChange, Stats};
 use super::unindexed::Unindexed;
@@ -51,6 +52,7 @@ pub(super) struct Ledger<'c> {
     pub(super) recent: Recent,
     pub(super) unindexed: Unindexed,
     unfiled: Arc<UnfiledTasks>,
+    pub(super) secrets: Arc<Secrets>,
     scopes: HashMap<Scope, i64>,
     pub(super) last_task_no: i64,
     pub(super) last_push_no: i64,
@@ -82,6 +84,7 @@ impl<'c> Ledger<'c> {
         stats: Arc<Stats>,
         quarantine: Arc<Quarantined>,
         unfiled: Arc<UnfiledTasks>,
+        secrets: Arc<Secrets>,
         epoch: i64,
     ) -> rusqlite::Result<Self> {
         let now = clock.now();
@@ -104,6 +107,7 @@ impl<'c> Ledger<'c> {
             recent: Recent::read(connection, unfiled.clone())?,
             unindexed: Unindexed::default(),
             unfiled,
+            secrets,
             scopes: HashMap::new(),
             last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?
                 .max(number("SELECT coalesce(max(value), 0) FROM meta WHERE name = 'last_task_no'")?),

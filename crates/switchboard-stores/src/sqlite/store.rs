@@ -37,6 +37,7 @@ use super::read;
 use super::readers::Readers;
 use super::recent::{UnfiledTasks, is_chunk};
 use super::runs::{self, DueQuery};
+use super::secrets::{Secrets, seal_plain};
 use super::totals::{Stats, Totals};
 use super::wall_clock;
 use super::writer::{CommitRequest, SharedCaches, StartError, Writer};
@@ -50,6 +51,7 @@ pub struct SqliteStore {
     totals: Arc<Totals>,
     quarantine: Arc<Quarantined>,
     unfiled: Arc<UnfiledTasks>,
+    secrets: Arc<Secrets>,
     /// What was recorded about the wall clock when the file was opened.
     clock_record: ClockRecord,
     /// Ages are ignored until this time.
@@ -87,12 +89,20 @@ impl SqliteStore {
         let unfiled = Arc::new(UnfiledTasks::default());
         // Then tasks that a dead process has left are put into the indexes when the disk has space.
         unfiled.has_unindexed.store(epoch == NO_EPOCH, Relaxed);
+        let secrets = Arc::new(Secrets::of(path, &options.secrets)?);
+        match seal_plain(&writer, &secrets) {
+            Ok(()) => (),
+            // As above: reads must work on a full disk, too.
+            Err(_) if epoch == NO_EPOCH => (),
+            Err(failure) => return Err(FileError::Store { path: path.to_owned(), failure: failure.0 }),
+        }
         let caches = SharedCaches {
             stats: stats.clone(),
             cache: cache.clone(),
             totals: totals.clone(),
             quarantine: quarantine.clone(),
             unfiled: unfiled.clone(),
+            secrets: secrets.clone(),
         };
         let started = Writer::start(writer, caches, clock.clone(), epoch, presence, &options);
         let writer = started.map_err(|error| match error {
@@ -106,6 +116,7 @@ impl SqliteStore {
             totals,
             quarantine,
             unfiled,
+            secrets,
             clock_record,
             held_until_ms: AtomicI64::new(clock_record.held_until.map_or(0, Timestamp::as_ms)),
             last_chunk_no: AtomicI64::new(last_chunk_no),
@@ -324,7 +335,8 @@ impl Runs for SqliteStore {
 
 impl Deliveries for SqliteStore {
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
-        Box::pin(self.read_of(TaskRef::No(key.0), move |connection| read::push_configs(connection, key)))
+        let secrets = self.secrets.clone();
+        Box::pin(self.read_of(TaskRef::No(key.0), move |connection| read::push_configs(connection, &secrets, key)))
     }
 
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {

@@ -25,6 +25,7 @@ use super::presence::Presence;
 use super::quarantine::Quarantined;
 use super::readers::send;
 use super::recent::UnfiledTasks;
+use super::secrets::Secrets;
 use super::totals::{Stats, Totals};
 use crate::record::Encoded;
 
@@ -79,6 +80,7 @@ pub(super) struct SharedCaches {
     pub(super) totals: Arc<Totals>,
     pub(super) quarantine: Arc<Quarantined>,
     pub(super) unfiled: Arc<UnfiledTasks>,
+    pub(super) secrets: Arc<Secrets>,
 }
 
 /// Why the writer could not start.
@@ -132,7 +134,8 @@ impl Writer {
         let stats = caches.stats.clone();
         let write = move || {
             let (stats, quarantine) = (caches.stats.clone(), caches.quarantine.clone());
-            match Ledger::new(&connection, clock, stats, quarantine, caches.unfiled.clone(), epoch) {
+            let secrets = caches.secrets.clone();
+            match Ledger::new(&connection, clock, stats, quarantine, caches.unfiled.clone(), secrets, epoch) {
                 Ok(ledger) => {
                     let _ = ready.send(Ok(()));
                     serve(ledger, &requests, &caches, &mut presence, idle);
