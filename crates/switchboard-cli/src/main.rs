@@ -11,6 +11,7 @@ mod db;
 mod doctor;
 mod failure;
 mod health;
+mod keys;
 mod logging;
 mod manual;
 mod outbox;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Command::DemoServer(args) => serve(&args.settings(), None, &environment.without_settings()),
         Command::Outbox(command) => outbox(&command, &environment),
         Command::Db(command) => db::run(&command, &environment, Path::new("")).map(output::say),
+        Command::Keys(command) => keys::run(&command, &environment, Path::new("")).map(output::say),
         Command::Health(args) => health(&args, &environment),
         Command::Completion(args) => {
             output::say(manual::completion(&args));
@@ -161,6 +163,7 @@ async fn run(
     let mut hangups = switchboard::hangups().map_err(Failure::runtime)?;
     let tls = config.tls.as_ref().map(|known| known.tls.clone());
     let tokens = config.tokens.as_ref().map(|known| known.tokens.clone());
+    let signing_keys = config.signing_keys.clone();
     if let Some(place) = config.open_to_others_at() {
         tracing::warn!(place, "every client that reaches this server may call without a token; they share all tasks");
     }
@@ -182,6 +185,9 @@ async fn run(
             }
             if let Some(tokens) = &tokens {
                 tokens.reload_and_log().await;
+            }
+            if let Some(keys) = &signing_keys {
+                keys.reload_and_log();
             }
         }
     };

@@ -24,7 +24,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use switchboard::{SigningSecrets, Tls, Tokens};
+use switchboard::{SecretKeySource, SigningKeys, SigningSecrets, Tls, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
@@ -36,6 +36,7 @@ pub(crate) use listen::{is_local, is_local_url, local_url};
 pub(crate) use origin::{ConfigError, ConfigErrors, Errors, Given, Origin};
 pub(crate) use print::print;
 pub(crate) use resolve::resolve;
+pub(crate) use secrets::secret_keys;
 pub(crate) use table::{AgentSettings, CompatSettings, ServerSettings, SkillSettings, TlsSettings};
 pub(crate) use typed::Secret;
 
@@ -44,6 +45,9 @@ pub(crate) const FILE_NAME: &str = "switchboard.toml";
 
 /// The database inside the data folder.
 pub(crate) const DATABASE_NAME: &str = "switchboard.db";
+
+/// The folder of signing keys inside the data folder.
+const KEYS_NAME: &str = "keys";
 
 /// A configuration that was checked.
 #[derive(Clone, Debug)]
@@ -57,6 +61,10 @@ pub(crate) struct Config {
     /// The key that all callers share.
     pub(crate) api_key: Option<Secret>,
     pub(crate) webhook_signing_secrets: Option<KnownSecrets>,
+    /// Where the keys are that secrets of webhooks are encrypted with.
+    pub(crate) secret_keys: SecretKeySource,
+    /// The keys that cards are signed with, which may be none yet.
+    pub(crate) signing_keys: Option<SigningKeys>,
     /// The first is the default one. Never empty.
     pub(crate) agents: Vec<AgentConfig>,
 }

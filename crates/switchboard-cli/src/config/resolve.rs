@@ -2,16 +2,16 @@
 //! this, only the system can keep the server from starting: a port that is taken, a disk that is full.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use switchboard::{Limits, ServerBuilder, Tls};
 
 use super::agents::resolve_agents;
 use super::layer::Layers;
 use super::row::Table;
-use super::secrets::{api_key, signing_secrets, tokens};
+use super::secrets::{api_key, secret_keys, signing_keys, signing_secrets, tokens};
 use super::table::{ServerSettings, TlsSettings};
-use super::{Config, ConfigError, ConfigErrors, Environment, Errors, KnownTls, Origin, Storage, listen};
+use super::{Config, ConfigError, ConfigErrors, Environment, Errors, KEYS_NAME, KnownTls, Origin, Storage, listen};
 
 /// How many tasks are kept in memory, where a million would take gigabytes.
 const MEMORY_TASKS_MAX: u64 = ServerBuilder::MEMORY_TASKS_MAX_DEFAULT as u64;
@@ -39,8 +39,22 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
     if *server.memory && !server.retention_tasks_max.is_given() {
         server.retention_tasks_max.value = MEMORY_TASKS_MAX;
     }
+    let secret_keys = errors.keep(secret_keys(&mut server, folder)).unwrap_or_default();
+    let signing_keys = errors.keep(signing_keys(&server, folder)).flatten();
     let storage = server.storage();
-    errors.or(Some(Config { server, tls_settings, tls, storage, tokens, api_key, webhook_signing_secrets, agents }))
+    let config = Config {
+        server,
+        tls_settings,
+        tls,
+        storage,
+        tokens,
+        api_key,
+        webhook_signing_secrets,
+        secret_keys,
+        signing_keys,
+        agents,
+    };
+    errors.or(Some(config))
 }
 
 impl Layers {
@@ -62,6 +76,12 @@ impl ServerSettings {
             return Storage::Memory;
         }
         Storage::Sqlite { folder: self.data.value.clone(), synchronous: *self.synchronous }
+    }
+
+    /// Where the keys that sign are kept; none if tasks are in memory and no folder is named.
+    pub(crate) fn keys_dir(&self) -> Option<PathBuf> {
+        let of_data = || self.storage().folder().map(|data| data.join(KEYS_NAME));
+        self.keys_dir.value.clone().or_else(of_data)
     }
 
     /// The limits of an engine that keeps what these settings say of ended tasks.

@@ -1,7 +1,7 @@
 //! From settings to a server: checks what was set, opens the store, and puts the parts together.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use http::Uri;
 use switchboard_core::call::Endpoint;
@@ -26,7 +26,8 @@ use super::serving::Server;
 use super::transport::tls::Tls;
 use crate::outbound::{AddressPolicy, Client};
 use crate::protocol_binding::ProtocolBinding;
-use crate::webhooks::WebhookSender;
+use crate::signing_keys::SigningKeys;
+use crate::webhooks::{OwnTokens, WebhookSender};
 
 pub(crate) struct Parts {
     pub(crate) host: Host,
@@ -48,6 +49,10 @@ pub(crate) struct Parts {
     pub(crate) interfaces: Option<Vec<ProtocolBinding>>,
     pub(crate) tls: Option<Tls>,
     pub(crate) access_log: Option<AccessLog>,
+    pub(crate) signing_keys: Option<SigningKeys>,
+    pub(crate) sign_cards: bool,
+    /// Who the server is for receivers of webhooks: its address, which is set when it is known.
+    pub(crate) webhook_issuer: Arc<OnceLock<String>>,
     pub(crate) since: Timestamp,
 }
 
@@ -127,6 +132,9 @@ impl ServerBuilder {
             interfaces: self.interfaces,
             tls: self.tls,
             access_log: self.access_log,
+            signing_keys: self.signing_keys,
+            sign_cards: self.sign_cards,
+            webhook_issuer: self.webhook_issuer,
             since: clock.now(),
         };
         Ok(Server::new(parts))
@@ -174,7 +182,15 @@ impl ServerBuilder {
     fn webhook(&mut self, clock: &Arc<dyn Clock>) -> Result<WebhookSender, ServeError> {
         let policy = AddressPolicy::parse(&self.outbound_allow).map_err(ServeError::new)?;
         let client = Client::builder().policy(policy).build().map_err(|error| ServeError::new(error.to_string()))?;
-        let webhook = WebhookSender::new(client);
+        let webhook =
+            WebhookSender::new(client).https_only(self.webhooks_https_only).challenging(self.challenge_webhooks);
+        let webhook = match self.signing_keys.clone() {
+            Some(keys) => {
+                let issuer = self.webhook_issuer.clone();
+                webhook.with_own_tokens(OwnTokens { keys, issuer, clock: clock.clone() })
+            }
+            None => webhook,
+        };
         match self.signing_secrets.take() {
             Some(secrets) if secrets.is_empty() => Err(ServeError::new("the list of signing secrets is empty")),
             Some(secrets) => Ok(webhook.signing(secrets, clock.clone())),

@@ -30,6 +30,7 @@ pub use edge::paths::RESERVED;
 pub use edge::request_log::AccessLog;
 pub use edge::service::A2aService;
 pub use edge::tokens::{Tokens, TokensError};
+pub(crate) use file_version::FileVersion;
 pub use limits::ServerLimits;
 #[cfg(feature = "sqlite")]
 pub use operator::offline::OfflineOutbox;
