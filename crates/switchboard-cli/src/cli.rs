@@ -14,6 +14,7 @@ use crate::client::task::TaskCommand;
 use crate::config::{ConfigError, Environment, Origin, SettingFlags};
 use crate::conformance::args::ConformanceArgs;
 use crate::doctor::DoctorArgs;
+use crate::keys::{self, KeysCommand};
 
 const EXAMPLES: &str = "\
 Call agents:
@@ -30,6 +31,7 @@ Serve agents:
   switchboard db backup --to monday.db      copy the database, in use or not
   switchboard db verify                     check that nothing is missing in it
   switchboard db reset --yes                forget every task
+  switchboard keys make                     a key to sign the agent cards with
   switchboard health                        ask a server whether it is well
   switchboard doctor https://agent.example  why an agent cannot be talked to
   switchboard conformance https://agent.example
@@ -219,6 +221,9 @@ pub(crate) enum Command {
     /// Look at the audit log: who did or was refused what
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Look after the keys that a server signs cards and webhook tokens with
+    #[command(subcommand, after_help = keys::EXAMPLES)]
+    Keys(KeysCommand),
     /// Ask a server whether it is well; for health checks, where no curl is at hand
     Health(HealthArgs),
     /// Print a script that completes commands and flags in a shell
@@ -258,6 +263,8 @@ pub(crate) enum DbCommand {
     Compact(CompactArgs),
     /// Hand tasks over to another owner, while no server runs
     AssignOwner(AssignOwnerArgs),
+    /// Encrypt the secrets of webhooks with a new key, while no server runs
+    RotateSecretsKey(RotateSecretsKeyArgs),
     /// Delete every task, history, artifact and push configuration
     Reset(ResetArgs),
 }
@@ -484,6 +491,12 @@ pub(crate) struct AssignOwnerArgs {
     /// Really do it
     #[arg(long)]
     pub(crate) yes: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct RotateSecretsKeyArgs {
+    #[command(flatten)]
+    pub(crate) of: DataArgs,
 }
 
 #[derive(Args)]

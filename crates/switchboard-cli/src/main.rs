@@ -12,6 +12,7 @@ mod db;
 mod doctor;
 mod failure;
 mod health;
+mod keys;
 mod logging;
 mod manual;
 mod operator_key;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Command::Outbox(command) => outbox(&command, &environment),
         Command::Audit(command) => audit::run(&command, &environment, Path::new("")).map(output::say),
         Command::Db(command) => db::run(&command, &environment, Path::new("")).map(output::say),
+        Command::Keys(command) => keys::run(&command, &environment, Path::new("")).map(output::say),
         Command::Health(args) => health(&args, &environment),
         Command::Completion(args) => {
             output::say(manual::completion(&args));
@@ -167,6 +169,7 @@ async fn run(
     let mut hangups = switchboard::hangups().map_err(Failure::runtime)?;
     let tls = config.tls.as_ref().map(|known| known.tls.clone());
     let tokens = config.tokens.as_ref().map(|known| known.tokens.clone());
+    let signing_keys = config.signing_keys.clone();
     let rules = config.rules.clone();
     for doubt in &config.doubts {
         tracing::warn!("{doubt}");
@@ -204,6 +207,9 @@ async fn run(
             }
             if let Some(rules) = &rules {
                 rules.reload_and_log().await;
+            }
+            if let Some(keys) = &signing_keys {
+                keys.reload_and_log();
             }
         }
     };

@@ -56,7 +56,8 @@ pub(crate) fn assemble(
                 config::Synchronous::Full => Synchronous::Full,
                 config::Synchronous::Normal => Synchronous::Normal,
             };
-            let options = SqliteOptions { synchronous, ..SqliteOptions::default() };
+            let secrets = config.secret_keys.clone();
+            let options = SqliteOptions { synchronous, secrets, ..SqliteOptions::default() };
             Server::builder().sqlite_with(folder.join(DATABASE_NAME), options)
         }
     };
@@ -149,6 +150,9 @@ fn with_rules(
     if let Some(url) = server.dispatch_url.value {
         builder = builder.self_fire_url(url);
     }
+    if let Some(keys) = config.signing_keys {
+        builder = builder.signing_keys(keys);
+    }
     if let Some(dialect) = server.default_version.value {
         builder = builder.default_version(dialect);
     }
@@ -181,6 +185,9 @@ fn with_rules(
     builder
         .card_form(card_form(*server.card))
         .basic(*server.basic)
+        .sign_cards(*server.sign_cards)
+        .webhooks_https_only(server.webhook_https_only.unwrap_or(environment.production_variable().is_some()))
+        .challenge_webhooks(*server.webhook_challenge)
         .allow_unauthenticated(*server.allow_unauthenticated)
         .production(config.production.is_some())
         .self_fire(*server.dispatch == config::Dispatch::SelfFire)

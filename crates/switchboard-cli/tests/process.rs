@@ -470,3 +470,36 @@ fn an_open_server_for_others_is_only_started_on_purpose_and_says_so() {
     assert_eq!(code, Some(0), "{logs}");
     assert!(logs.contains("WARN") && logs.contains("may call without a token"), "{logs}");
 }
+
+#[test]
+fn proxies_of_the_environment_are_not_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["--memory"]);
+    let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    proxy.set_nonblocking(true).unwrap();
+    let url = format!("http://{}", proxy.local_addr().unwrap());
+    let mut command = switchboard(folder.path(), &["card", "get", "-a", served.address()]);
+    for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
+        command.env(name, &url);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(proxy.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "the proxy was asked");
+}
+
+#[test]
+fn a_key_that_is_made_signs_the_cards_of_a_running_server_after_a_hangup() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &[]);
+    let card = || {
+        let (code, card, error) = run(folder.path(), &["card", "get", "-a", served.address(), "-o", "json"]);
+        assert_eq!(code, Some(0), "{error}");
+        card
+    };
+    assert!(!card().contains("\"signatures\""), "there is no key yet");
+    let (code, made, error) = run(folder.path(), &["keys", "make", "--id", "autumn"]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(made.contains("autumn  ES256  signs"), "{made}");
+    served.signal(Signal::HUP);
+    eventually("the card is signed", || card().contains("\"signatures\"").then_some(()));
+}

@@ -468,6 +468,18 @@ pub(crate) fn check(
     Ok(())
 }
 
+/// Asks the receiver of a webhook that comes with a message whether it wants it, where the server is set to ask.
+pub(crate) async fn confirm_webhook(
+    engine: &EngineState,
+    caller: &Caller,
+    send: &SendMessage,
+) -> Result<(), ProtocolError> {
+    let Some(config) = &send.push_config else { return Ok(()) };
+    let Some(asked) = engine.webhook.challenge(&config.url) else { return Ok(()) };
+    let field = || format!("{}.url", caller.dialect.rules().words.push_config_of_send);
+    asked.await.map_err(|why| ProtocolError::invalid(field(), why))
+}
+
 /// Only media types that a part names are checked, because most clients send plain text or JSON without naming one.
 fn check_input(card: &AgentCard, words: &Vocabulary, send: &SendMessage) -> Result<(), ProtocolError> {
     for (index, part) in send.message.parts.iter().enumerate() {

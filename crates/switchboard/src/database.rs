@@ -24,7 +24,10 @@ use switchboard_engine::limits::Limits;
 use switchboard_engine::ports::Clock;
 use switchboard_engine::system::SystemClock;
 
-pub use switchboard_stores::sqlite::{Assigned, Checked, Compacted, Contents, Fault, FileError, backup, files, reset};
+pub use switchboard_stores::sqlite::{
+    Assigned, Checked, Compacted, Contents, Fault, FileError, Resealed, backup, files, reset, secret_key_file,
+};
+use switchboard_stores::sqlite::{SecretKeySource, SecretKeys};
 
 /// Checks a file, its server running or not, and tells each fault as it is found.
 ///
@@ -54,6 +57,45 @@ pub fn verify(database: &Path, tell: &mut dyn FnMut(Fault)) -> Result<Checked, F
 /// ```
 pub fn assign_owner(database: &Path, from: &Owner, to: &Owner, agent: Option<&str>) -> Result<Assigned, FileError> {
     switchboard_stores::sqlite::assign_owner(database, SystemClock.now(), from, to, agent)
+}
+
+/// As [`verify`], for a database whose keys for the secrets of webhooks are not in the file beside it.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_with_keys(
+    database: &Path,
+    keys: &SecretKeySource,
+    tell: &mut dyn FnMut(Fault),
+) -> Result<Checked, FileError> {
+    match keys {
+        SecretKeySource::Beside => verify(database, tell),
+        SecretKeySource::Keys(keys) => {
+            switchboard_stores::sqlite::verify_with_keys(database, Some(keys), SystemClock.now(), tell)
+        }
+        SecretKeySource::Untouched => {
+            switchboard_stores::sqlite::verify_with_keys(database, None, SystemClock.now(), tell)
+        }
+    }
+}
+
+/// Encrypts the secrets of webhooks with the first of these keys, on a file that no process has open. All of the keys are
+/// tried to read them.
+///
+/// # Errors
+/// When there is no such file, a process has it open, or it cannot be read or written. Nothing is changed then.
+pub fn reseal(database: &Path, keys: &SecretKeys) -> Result<Resealed, FileError> {
+    switchboard_stores::sqlite::reseal(database, keys, SystemClock.now())
+}
+
+/// Makes a new key in a file of keys and encrypts the secrets of webhooks with it, on a database that no process has open.
+/// Both keys are in the file until that is done.
+///
+/// # Errors
+/// When there is no such database or no key yet, a process has the database open, or something cannot be read or written.
+/// The keys in the file can read every secret at any moment.
+pub fn rotate_secret_keys(database: &Path, file: &Path) -> Result<Resealed, FileError> {
+    switchboard_stores::sqlite::rotate_secret_keys(database, file, SystemClock.now())
 }
 
 /// Removes what `limits` no longer keep and gives the space back, on a file that no process has open.

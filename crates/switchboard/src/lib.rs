@@ -32,6 +32,10 @@ mod serve;
 mod server;
 #[cfg(feature = "server")]
 mod signals;
+#[cfg(any(feature = "client", feature = "server"))]
+mod signed_card;
+#[cfg(feature = "server")]
+mod signing_keys;
 #[cfg(any(feature = "server", feature = "webhook-receiver"))]
 mod signing_secrets;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -70,6 +74,8 @@ pub use server::{
 };
 #[cfg(feature = "server")]
 pub use signals::{Hangups, StopSignals, hangups, stop_signal};
+#[cfg(feature = "server")]
+pub use signing_keys::{KeyAlgorithm, KeyFolder, SigningKeyInfo, SigningKeys, SigningKeysError};
 #[cfg(any(feature = "server", feature = "webhook-receiver"))]
 pub use signing_secrets::{SigningSecrets, SigningSecretsError};
 #[cfg(feature = "server")]
@@ -162,7 +168,7 @@ pub use switchboard_engine::runs::{
     AgentError, ArtifactWriter, Backoff, Effects, ErrorDetails, Idempotency, Recovery, Replies, Traits, TurnError,
 };
 #[cfg(feature = "sqlite")]
-pub use switchboard_stores::sqlite::{SqliteOptions, Synchronous};
+pub use switchboard_stores::sqlite::{SecretKeySource, SecretKeys, SecretKeysError, SqliteOptions, Synchronous};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use task_stream::TaskStream;
 

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
-use switchboard::{Server, ServerBuilder, Tokens};
+use switchboard::{Limits, Server, ServerBuilder, Tokens};
 
 use crate::support::bodies::Untouched;
 use crate::support::edge::{Edge, echo, get, message, post, request, with};
@@ -35,13 +35,14 @@ fn by_operator<B>(request: Request<B>) -> Request<B> {
     with(here(request), "authorization", &format!("Bearer {KEY}"))
 }
 
-/// A server for this machine alone, with so many dead letters: their webhooks lead where none may go.
+/// A server for this machine alone, with so many dead letters: nobody listens where their webhooks lead, and one attempt is all.
 async fn with_dead_letters(count: usize) -> Edge {
-    let edge = Edge::new(server_with_key());
+    let limits = Limits { delivery_failures_max: 1, ..Limits::default() };
+    let edge = Edge::new(server_with_key().outbound_allow(["127.0.0.1"]).engine_limits(limits));
     for number in 0..count {
         let mut send = message(&format!("text {number}"));
         send["configuration"] = json!({"taskPushNotificationConfig": {
-            "id": "c", "url": format!("http://127.0.0.1:{}/path?key=s3cret", 9_000 + number),
+            "id": "c", "url": format!("http://127.0.0.1:{}/path?key=s3cret", 2 + number),
             "token": "s3cret", "authentication": {"scheme": "Bearer", "credentials": "s3cret"},
         }});
         send["message"]["messageId"] = json!(format!("m-{number}"));
@@ -130,7 +131,7 @@ async fn a_dead_letter_is_shown_without_its_secrets() {
     let show = edge.ask(by_operator(get(&format!("/api/outbox/{id}")))).await;
     expect![[r#"
         200 application/json
-        {"agent":"echo","configId":"c","createdAt":"<time>","deliveredSeq":0,"endpoint":"http://127.0.0.1:9000","failures":1,"id":"1","lastAttemptAt":"<time>","lastError":"127.0.0.1 port 9000 may not be called: loopback; the operator can open it","newestSeq":3,"next":{"deliveryId":"<id 1>:c:1","kind":"task","seq":1},"nextAttemptAt":null,"principal":"","state":"dead","taskId":"<id 1>","tenant":""}
+        {"agent":"echo","configId":"c","createdAt":"<time>","deliveredSeq":0,"endpoint":"http://127.0.0.1:2","failures":1,"id":"1","lastAttemptAt":"<time>","lastError":"no connection to 127.0.0.1:2: Connection refused (os error 111)","newestSeq":3,"next":{"deliveryId":"<id 1>:c:1","kind":"task","seq":1},"nextAttemptAt":null,"principal":"","state":"dead","taskId":"<id 1>","tenant":""}
     "#]]
     .assert_eq(&show.picture());
     for text in [list.text(), show.text()] {
@@ -154,7 +155,7 @@ async fn lists_are_paged_and_filtered() {
         }
     }
     assert_eq!(found, [vec!["1", "2"], vec!["3", "4"], vec!["5"]]);
-    let one = edge.ask(by_operator(get("/api/outbox?endpoint=http%3A%2F%2F127.0.0.1%3A9002"))).await.json();
+    let one = edge.ask(by_operator(get("/api/outbox?endpoint=http%3A%2F%2F127.0.0.1%3A4"))).await.json();
     assert_eq!(one["deliveries"].as_array().unwrap().len(), 1);
     assert_eq!(one["deliveries"][0]["id"], "3");
     for state in ["waiting", "under-way"] {
@@ -169,7 +170,7 @@ async fn dead_letters_are_redriven_and_dropped() {
     let change = async |path: &str, body: &str| edge.ask(by_operator(post(path, body.to_owned()))).await;
     assert_eq!(change("/api/outbox/1:purge", "").await.json(), json!({"changed": 1}));
     assert_eq!(change("/api/outbox/1:purge", "").await.gist(), "404 INVALID_PARAMS");
-    let one = change("/api/outbox:purge", r#"{"endpoint":"http://127.0.0.1:9001"}"#).await.json();
+    let one = change("/api/outbox:purge", r#"{"endpoint":"http://127.0.0.1:3"}"#).await.json();
     assert_eq!(one, json!({"changed": 1, "nextPageToken": ""}));
     assert_eq!(dead(&edge).await.len(), 2);
     assert_eq!(change("/api/outbox/3:redrive", "").await.json(), json!({"changed": 1}));

@@ -25,7 +25,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use switchboard::{Issuer, Rules, SharedSecret, SigningSecrets, Tls, Tokens};
+use switchboard::{Issuer, Rules, SecretKeySource, SharedSecret, SigningKeys, SigningSecrets, Tls, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
@@ -39,6 +39,7 @@ pub(crate) use listen::{is_local, is_local_url, local_url};
 pub(crate) use origin::{ConfigError, ConfigErrors, Errors, Given, Origin};
 pub(crate) use print::print;
 pub(crate) use resolve::resolve;
+pub(crate) use secrets::secret_keys;
 pub(crate) use table::{AgentSettings, CompatSettings, ServerSettings, SkillSettings, TlsSettings};
 pub(crate) use typed::Secret;
 
@@ -50,6 +51,9 @@ pub(crate) const OPERATOR_KEY_NAME: &str = "operator-key";
 
 /// The database inside the data folder.
 pub(crate) const DATABASE_NAME: &str = "switchboard.db";
+
+/// The folder of signing keys inside the data folder.
+const KEYS_NAME: &str = "keys";
 
 /// A configuration that was checked.
 #[derive(Clone, Debug)]
@@ -68,6 +72,10 @@ pub(crate) struct Config {
     pub(crate) issuer: Option<Issuer>,
     pub(crate) webhook_signing_secrets: Option<KnownSecrets>,
     pub(crate) rules: Option<Rules>,
+    /// Where the keys are that secrets of webhooks are encrypted with.
+    pub(crate) secret_keys: SecretKeySource,
+    /// The keys that cards are signed with, which may be none yet.
+    pub(crate) signing_keys: Option<SigningKeys>,
     /// The first is the default one. Never empty.
     pub(crate) agents: Vec<AgentConfig>,
     /// The variable that says that this is production.

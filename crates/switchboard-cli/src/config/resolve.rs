@@ -2,7 +2,7 @@
 //! this, only the system can keep the server from starting: a port that is taken, a disk that is full.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use switchboard::{Limits, ServerBuilder, Tls};
 
@@ -10,9 +10,9 @@ use super::agents::resolve_agents;
 use super::file_rights;
 use super::layer::Layers;
 use super::row::Table;
-use super::secrets::{api_key, issuer, rules, shared_secret, signing_secrets, tokens};
+use super::secrets::{api_key, issuer, rules, secret_keys, shared_secret, signing_keys, signing_secrets, tokens};
 use super::table::{ServerSettings, TlsSettings};
-use super::{Config, ConfigError, ConfigErrors, Environment, Errors, KnownTls, Storage, listen};
+use super::{Config, ConfigError, ConfigErrors, Environment, Errors, KEYS_NAME, KnownTls, Storage, listen};
 
 /// How many tasks are kept in memory, where a million would take gigabytes.
 const MEMORY_TASKS_MAX: u64 = ServerBuilder::MEMORY_TASKS_MAX_DEFAULT as u64;
@@ -48,6 +48,8 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
     if *server.memory && !server.retention_tasks_max.is_given() {
         server.retention_tasks_max.value = MEMORY_TASKS_MAX;
     }
+    let secret_keys = errors.keep(secret_keys(&mut server, folder)).unwrap_or_default();
+    let signing_keys = errors.keep(signing_keys(&server, folder)).flatten();
     let storage = server.storage();
     let production = environment.production_variable();
     let mut doubts = file_rights::doubts(&server, &storage, folder);
@@ -55,7 +57,7 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
         doubts.drain(..).for_each(|doubt| errors.add(doubt));
         check_public_url(&server, &mut errors);
     }
-    errors.or(Some(Config {
+    let config = Config {
         server,
         tls_settings,
         tls,
@@ -66,10 +68,13 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
         issuer,
         webhook_signing_secrets,
         rules,
+        secret_keys,
+        signing_keys,
         agents,
         production,
         doubts,
-    }))
+    };
+    errors.or(Some(config))
 }
 
 impl Layers {
@@ -91,6 +96,12 @@ impl ServerSettings {
             return Storage::Memory;
         }
         Storage::Sqlite { folder: self.data.value.clone(), synchronous: *self.synchronous }
+    }
+
+    /// Where the keys that sign are kept; none if tasks are in memory and no folder is named.
+    pub(crate) fn keys_dir(&self) -> Option<PathBuf> {
+        let of_data = || self.storage().folder().map(|data| data.join(KEYS_NAME));
+        self.keys_dir.value.clone().or_else(of_data)
     }
 
     /// The limits of an engine that keeps what these settings say of ended tasks.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use switchboard::{Issuer, Rules, SharedSecret, SigningSecrets, Tokens};
+use switchboard::{Issuer, Rules, SecretKeySource, SecretKeys, SharedSecret, SigningKeys, SigningSecrets, Tokens};
 
 use super::table::ServerSettings;
 use super::typed::Secret;
@@ -116,6 +116,32 @@ pub(super) fn signing_secrets(server: &mut ServerSettings, folder: &Path) -> Res
         return Err(found.refuse("no secret in it; expected whsec_ and the base64 of 24 to 64 random bytes"));
     }
     Ok(Some(KnownSecrets { secrets, from: found.from, file: found.file }))
+}
+
+/// Where the keys are that secrets of webhooks are encrypted with.
+pub(crate) fn secret_keys(server: &mut ServerSettings, folder: &Path) -> Result<SecretKeySource, ConfigError> {
+    if let Some(Secret(text)) = server.secrets_key.value.take() {
+        let keys = SecretKeys::parse(&text).map_err(|error| server.secrets_key.from.error(error))?;
+        return Ok(SecretKeySource::Keys(keys));
+    }
+    let Some(file) = &server.secrets_key_file.value else { return Ok(SecretKeySource::Beside) };
+    let refuse = |why: &dyn std::fmt::Display| server.secrets_key_file.from.error(why);
+    match SecretKeys::read(&folder.join(file)) {
+        Ok(Some(keys)) => Ok(SecretKeySource::Keys(keys)),
+        Ok(None) => Err(refuse(&format_args!(
+            "{} does not exist; make one: echo \"swkey_$(openssl rand -base64 32)\" > {} && chmod 600 {}",
+            file.display(),
+            file.display(),
+            file.display()
+        ))),
+        Err(error) => Err(refuse(&error)),
+    }
+}
+
+/// The keys that cards are signed with, which may be none yet.
+pub(super) fn signing_keys(server: &ServerSettings, folder: &Path) -> Result<Option<SigningKeys>, ConfigError> {
+    let Some(dir) = server.keys_dir() else { return Ok(None) };
+    SigningKeys::open(folder.join(dir)).map(Some).map_err(|error| server.keys_dir.from.error(error))
 }
 
 struct FoundSecret {

@@ -296,6 +296,15 @@ settings! {
         .flag("--interface", "BINDING").variable("SWITCHBOARD_INTERFACE")
         .unset("JSONRPC and HTTP+JSON; with card = \"1.0\" also GRPC").example("[\"JSONRPC\", \"HTTP+JSON\", \"GRPC\"]");
 
+    keys_dir: Option<PathBuf> = Row::new(Path("folder"), ACCESS,
+            "Folder of the keys that cards and webhook tokens are signed with, as `switchboard keys` makes them")
+        .more("The public keys are served at /.well-known/jwks.json. New keys are used within a minute, or at once after \
+               SIGHUP (docs/cards.md).")
+        .flag("--keys-dir", "DIR").variable("SWITCHBOARD_KEYS_DIR")
+        .unset("keys in the data folder").example("\"keys\"");
+    sign_cards: bool = Row::new(Bool, ACCESS, "Sign the agent cards, if there is a key")
+        .flag("--sign-cards", "BOOL").variable("SWITCHBOARD_SIGN_CARDS").default("true");
+
     webhook_attempts_max: u32 = Row::new(Number { min: 1, max: 1_000, unit: "attempts" }, WEBHOOKS,
             "Attempts at a webhook before it becomes a dead letter")
         .more("`switchboard outbox` shows dead letters.")
@@ -316,6 +325,26 @@ settings! {
                flags of a process.")
         .variable("SWITCHBOARD_WEBHOOK_SIGNING_SECRET")
         .unset("webhooks are not signed").example("\"whsec_…\"").hidden_by("webhook_signing_secret_file");
+
+    webhook_https_only: Option<bool> = Row::new(Bool, WEBHOOKS, "Take webhooks at https URLs alone")
+        .flag("--webhook-https-only", "BOOL").variable("SWITCHBOARD_WEBHOOK_HTTPS_ONLY")
+        .unset("true in production, that is if the environment says so (NODE_ENV=production and its like)").example("true");
+    webhook_challenge: bool = Row::new(Bool, WEBHOOKS,
+            "Ask the receiver whether it wants webhooks before one is registered")
+        .more("It is sent GET with a random validationToken in the query, and must answer 200 with its value as the body \
+               (docs/webhooks.md).")
+        .flag("--webhook-challenge", "BOOL").variable("SWITCHBOARD_WEBHOOK_CHALLENGE").default("false");
+
+    secrets_key_file: Option<PathBuf> = Row::new(Path("file"), WEBHOOKS,
+            "File of keys that tokens and credentials of webhooks are encrypted with in the database, the newest first")
+        .more("Each is swkey_ and the base64 of 32 random bytes. `switchboard db rotate-secrets-key` changes it \
+               (docs/backup.md).")
+        .flag("--secrets-key-file", "FILE").variable("SWITCHBOARD_SECRETS_KEY_FILE")
+        .unset("a file beside the database, which is made with the first secret").example("\"secrets-key.txt\"")
+        .hidden_by("secrets_key");
+    secrets_key: Option<Secret> = Row::new(Kind::Secret, WEBHOOKS, "The key itself, or a list of them, in place of a file")
+        .variable("SWITCHBOARD_SECRETS_KEY").not_in_file()
+        .unset("a file beside the database").hidden_by("secrets_key_file");
 
     log_format: LogFormat = Row::new(Choice(words::<LogFormat>), CONFIGURATION,
             "How logs are written to standard error")

@@ -174,8 +174,10 @@ fn every_setting_has_a_variable() {
         frame_bytes_max = 4194304
         default_version = "1.0"
         card = "1.0"
+        sign_cards = true
         webhook_attempts_max = 3
         webhook_coalesce_after = 100
+        webhook_challenge = false
         log_format = "json"
         log_completed_tasks = false
         access_log = "access.log"

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use switchboard::call::Owner;
 use switchboard::database::{self, Assigned, Compacted, FileError};
-use switchboard::{Limits, audit_log};
+use switchboard::{Limits, SecretKeySource, audit_log};
 
 use crate::cli::{AssignOwnerArgs, DataArgs, DbCommand};
-use crate::config::{DATABASE_NAME, Environment, ServerSettings, Storage, read_layers};
+use crate::config::{DATABASE_NAME, Environment, ServerSettings, Storage, read_layers, secret_keys};
 use crate::failure::Failure;
 
 /// Runs the command and returns the text to print.
@@ -22,7 +22,11 @@ pub(crate) fn run(command: &DbCommand, environment: &Environment, folder: &Path)
         DbCommand::Backup(args) => backup(&database(&args.of)?, &folder.join(&args.to)),
         DbCommand::Verify(args) => {
             let file = args.file.as_ref().map_or_else(|| database(&args.of), |file| Ok(folder.join(file)))?;
-            verify::verify(&file, args.json)
+            let keys = match &args.file {
+                Some(_) => SecretKeySource::Beside,
+                None => secret_keys(&mut settings(&args.of, environment, folder)?, folder)?,
+            };
+            verify::verify(&file, &keys, args.json)
         }
         DbCommand::Compact(args) => {
             let limits = settings(&args.of, environment, folder)?.retain(Limits::default());
@@ -32,6 +36,9 @@ pub(crate) fn run(command: &DbCommand, environment: &Environment, folder: &Path)
             compact(&database, &limits)
         }
         DbCommand::AssignOwner(args) => assign_owner(&database(&args.of)?, args),
+        DbCommand::RotateSecretsKey(args) => {
+            rotate_secrets_key(&database(&args.of)?, settings(&args.of, environment, folder)?, folder)
+        }
         DbCommand::Reset(args) => reset(&database(&args.of)?, args.yes),
     }
 }
@@ -53,13 +60,48 @@ fn settings(args: &DataArgs, environment: &Environment, folder: &Path) -> Result
 /// A copy of the database at one moment, whether a server is using it or not.
 fn backup(database: &Path, to: &Path) -> Result<String, Failure> {
     let bytes = database::backup(database, to).map_err(Failure::runtime)?;
+    let key = database::secret_key_file(database);
+    let without = match key.exists() {
+        true => {
+            format!("\nnot in it: the key of the secrets of webhooks, {}; keep a copy of it elsewhere", key.display())
+        }
+        false => String::new(),
+    };
     Ok(format!(
-        "copied {} to {} ({})\ncheck it: switchboard db verify --file {}",
+        "copied {} to {} ({})\ncheck it: switchboard db verify --file {}{without}",
         database.display(),
         to.display(),
         size(bytes),
         to.display()
     ))
+}
+
+/// A new key for the secrets of webhooks: made in the file of keys or, if the keys come from a variable, the first of them.
+fn rotate_secrets_key(database: &Path, mut settings: ServerSettings, folder: &Path) -> Result<String, Failure> {
+    let file = settings.secrets_key_file.value.as_ref().map(|file| folder.join(file));
+    let (resealed, then) = match secret_keys(&mut settings, folder)? {
+        SecretKeySource::Keys(keys) if file.is_none() => {
+            if keys.count() < 2 {
+                let why = "SWITCHBOARD_SECRETS_KEY holds one key; put a new one before it (swkey_ and the base64 of 32 random bytes)";
+                return Err(Failure::Usage(why.to_owned()));
+            }
+            let resealed = database::reseal(database, &keys).map_err(in_use_failure)?;
+            (resealed, "take the old keys out of SWITCHBOARD_SECRETS_KEY".to_owned())
+        }
+        SecretKeySource::Keys(_) | SecretKeySource::Beside | SecretKeySource::Untouched => {
+            let file = file.unwrap_or_else(|| database::secret_key_file(database));
+            let resealed = database::rotate_secret_keys(database, &file).map_err(in_use_failure)?;
+            (resealed, format!("the new key is in {}; keep a copy of it apart from backups", file.display()))
+        }
+    };
+    let database::Resealed { webhooks, unread } = resealed;
+    Ok(match unread {
+        0 => format!("encrypted the secrets of {webhooks} webhooks anew\n{then}"),
+        _ => format!(
+            "encrypted the secrets of {webhooks} webhooks anew; those of {unread} cannot be read, because their key is not there, \
+             and were left as they are\nthe old keys are kept, too"
+        ),
+    })
 }
 
 /// Removes what is no longer kept and gives the space back.

@@ -140,7 +140,7 @@ async fn a_check_can_be_read_by_a_program() {
     let said = db_in(folder.path(), &["verify", "--json"]).unwrap();
     let expected = serde_json::json!({
         "file": database.display().to_string(), "tasks": 1, "tasks_compacted": 0, "commits": 1, "events": 3, "chunks": 0,
-        "chunk_bytes": 0, "webhooks": 0, "accepted": 0, "audit_entries": 0, "faults_total": 0, "faults": [],
+        "chunk_bytes": 0, "webhooks": 0, "webhooks_without_key": 0, "accepted": 0, "audit_entries": 0, "faults_total": 0, "faults": [],
     });
     assert_eq!(serde_json::from_str::<serde_json::Value>(&said).unwrap(), expected);
 }
@@ -172,4 +172,46 @@ fn in_memory_there_is_nothing_to_forget() {
     let expected = "the configuration keeps tasks in memory; name a folder with --data".to_owned();
     assert_eq!(reset_in(folder.path(), &["--yes"]), Err(Failure::Usage(expected)));
     assert!(reset_in(folder.path(), &["--yes", "--data", "d"]).is_ok());
+}
+
+/// A server on the folder that is looked in by default, with one task that has a webhook with secrets.
+async fn served_with_webhook(folder: &Path) -> PathBuf {
+    let (server, database) = server_in(folder);
+    let agent = server.local("demo").unwrap();
+    let task = agent.send_text("hello").await.unwrap().into_task().unwrap();
+    let config = switchboard::model::PushConfig {
+        id: "c".into(),
+        task_id: task.id.clone(),
+        url: "https://hooks.example/".to_owned(),
+        token: Some("a-token-for-tests".to_owned()),
+        authentication: None,
+    };
+    agent.set_push_config(config).await.unwrap();
+    drop(server);
+    database
+}
+
+#[test]
+fn the_key_of_webhook_secrets_is_left_out_of_backups_changed_and_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    // What the server has begun ends with its runtime, and the file is free.
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let database = runtime.block_on(served_with_webhook(folder.path()));
+    drop(runtime);
+    let key = database::secret_key_file(&database);
+    let said = db_in(folder.path(), &["backup", "--to", "copy.db"]).unwrap();
+    assert!(said.ends_with(&format!("{}; keep a copy of it elsewhere", key.display())), "{said}");
+    let said = db_in(folder.path(), &["verify", "--file", "copy.db"]).unwrap();
+    assert!(said.contains("of 1 webhooks cannot be read: their key is not there"), "{said}");
+    let before = std::fs::read(&key).unwrap();
+    let said = db_in(folder.path(), &["rotate-secrets-key"]).unwrap();
+    assert!(said.starts_with("encrypted the secrets of 1 webhooks anew"), "{said}");
+    assert_ne!(std::fs::read(&key).unwrap(), before);
+    let said = db_in(folder.path(), &["verify"]).unwrap();
+    assert!(!said.contains("cannot be read") && said.ends_with("no faults"), "{said}");
+    std::fs::remove_file(&key).unwrap();
+    let said = db_in(folder.path(), &["verify"]).unwrap();
+    assert!(said.contains("of 1 webhooks cannot be read") && said.ends_with("no faults"), "{said}");
+    let refused = db_in(folder.path(), &["rotate-secrets-key"]).unwrap_err();
+    assert!(refused.to_string().contains("there is no key to change yet"), "{refused}");
 }

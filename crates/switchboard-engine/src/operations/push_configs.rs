@@ -20,6 +20,9 @@ pub(crate) async fn create(
     agent.require_push()?;
     let field = |name: &str| format!("{}{name}", caller.dialect.rules().words.push_config);
     engine.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field("url"), why))?;
+    if let Some(asked) = engine.webhook.challenge(&config.url) {
+        asked.await.map_err(|why| ProtocolError::invalid(field("url"), why))?;
+    }
     if config.id.is_empty() {
         config.id = engine.uuid().into();
     }

@@ -10,7 +10,7 @@ use switchboard_core::lifecycle::{Command, Folded, Phase, StreamEnd, StreamKind,
 use switchboard_core::model::{Message, TaskState, TaskView, Update};
 use tokio::time::Instant;
 
-use crate::accepting::{Acceptance, AcceptedMessage, accept, check, identify};
+use crate::accepting::{Acceptance, AcceptedMessage, accept, check, confirm_webhook, identify};
 use crate::commit::{Record, WriteError};
 use crate::engine_state::{EngineState, Registered};
 use crate::ports::store::{Accepted, Scope, StoreError, StoredHead, StoredTask};
@@ -27,6 +27,10 @@ pub(crate) async fn send_message(
     send: Box<SendMessage>,
 ) -> Result<Reply, ProtocolError> {
     check(engine, agent, caller, &send)?;
+    if send.push_config.is_some() {
+        // Boxed, because few sends have a webhook.
+        Box::pin(confirm_webhook(engine, caller, &send)).await?;
+    }
     let bytes_max = engine.reply_bytes_max(caller);
     let (history_length, return_immediately) = (send.history_length, send.return_immediately);
     let again = (caller.dialect.rules().frees_keys && caller.idempotency_key.is_some()).then(|| send.clone());
@@ -125,6 +129,10 @@ pub(crate) async fn send_streaming_message(
     // Boxed, because few calls get here, and the futures of the others need not reserve memory for it.
     agent.require_streaming(caller.dialect)?;
     check(engine, agent, caller, &send)?;
+    if send.push_config.is_some() {
+        // Boxed, because few sends have a webhook.
+        Box::pin(confirm_webhook(engine, caller, &send)).await?;
+    }
     if let Some(last_event_id) = &caller.last_event_id {
         return Box::pin(resume_send(engine, agent, caller, &send.message, last_event_id)).await;
     }

@@ -69,6 +69,13 @@ pub trait Webhook: Send + Sync {
     /// client that registers it.
     fn check(&self, url: &str) -> Result<(), String>;
 
+    /// Asks the receiver whether it wants webhooks; a config is stored only if it does. None if the adapter does not ask. The
+    /// reason is shown to the client that registers the webhook.
+    fn challenge<'a>(&'a self, url: &'a str) -> Option<BoxFuture<'a, Result<(), String>>> {
+        let _ = url;
+        None
+    }
+
     /// Posts once. `Ok` is the receiver's answer; the caller decides whether it counts as delivered.
     fn post(&self, call: WebhookCall) -> BoxFuture<'_, Result<WebhookAnswer, WebhookError>>;
 
@@ -83,6 +90,11 @@ pub struct WebhookCall {
     /// Names and values contain no control characters, because they were checked when the config was accepted.
     pub headers: Vec<(&'static str, String)>,
     pub body: Bytes,
+    /// The task that the call is about.
+    pub task_id: TaskId,
+    /// The scheme that the receiver wants in `Authorization`, if no credentials were registered for it. An adapter that can prove
+    /// who this server is adds the header.
+    pub scheme_without_credentials: Option<String>,
 }
 
 /// The answer of a receiver.

@@ -9,7 +9,7 @@ use switchboard_core::model::PushBody;
 use tokio::time::Instant;
 
 use super::endpoint_queues::CallResult;
-use super::payload::{Payload, delivery_id, encode, headers, newest_state, whole_task};
+use super::payload::{Payload, delivery_id, encode, headers, newest_state, scheme_without_credentials, whole_task};
 use crate::engine_state::{Counters, EngineState};
 use crate::limits::Limits;
 use crate::ports::store::{Delivery, DeliveryOutcome, StoreError};
@@ -133,6 +133,8 @@ impl Posting<'_> {
             headers: headers(delivery, &delivery_id, &payload, attempt),
             delivery_id,
             body: payload.body,
+            task_id: delivery.task_id.clone(),
+            scheme_without_credentials: scheme_without_credentials(delivery),
         };
         let patience = Duration::from_millis(u64::from(self.engine.limits.delivery_timeout_ms));
         let error = match tokio::time::timeout(patience, self.engine.webhook.post(call)).await {

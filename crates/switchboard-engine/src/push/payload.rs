@@ -44,7 +44,8 @@ pub(super) fn headers(
     if payload.skipped > 0 {
         headers.push(("a2a-delivery-skipped", payload.skipped.to_string()));
     }
-    // A scheme without credentials is left out, because receivers would take it for a broken credential.
+    // A scheme without credentials is left out, because receivers would take it for a broken credential; the adapter that posts
+    // may have some of its own.
     if let Some(AuthenticationInfo { scheme, credentials: Some(credentials) }) = &config.authentication
         && !credentials.is_empty()
     {
@@ -56,6 +57,13 @@ pub(super) fn headers(
         headers.push(("a2a-notification-token", token.clone()));
     }
     headers
+}
+
+/// The scheme of a receiver that has left it to the server to prove who it is.
+pub(super) fn scheme_without_credentials(delivery: &Delivery) -> Option<String> {
+    let AuthenticationInfo { scheme, credentials } = delivery.config.authentication.as_ref()?;
+    let has_none = credentials.as_ref().is_none_or(String::is_empty);
+    has_none.then(|| scheme.clone())
 }
 
 /// A larger task is delivered update by update, because its newest state is no less work than its backlog.

@@ -15,6 +15,7 @@ use super::error::Failure;
 use super::ledger::Ledger;
 use super::open::{Opened, SqliteOptions, open, open_to_read};
 use super::schema::MIGRATIONS;
+use super::secrets::Secrets;
 
 /// One chain of an audit log, after it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +101,8 @@ fn write_one(connection: &Connection, clock: Arc<dyn Clock>, epoch: i64, entry: 
     let queue = Arc::new(AuditQueue::default());
     queue.push(entry);
     let caches = (Arc::default(), Arc::default(), Arc::default());
-    let mut ledger = Ledger::new(connection, clock, caches.0, caches.1, caches.2, queue, epoch)?;
+    let secrets = Arc::new(Secrets::untouched());
+    let mut ledger = Ledger::new(connection, clock, caches.0, caches.1, caches.2, queue, secrets, epoch)?;
     ledger.begin()?;
     ledger.commit()
 }

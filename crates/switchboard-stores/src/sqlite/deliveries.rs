@@ -14,6 +14,7 @@ use super::error::Failure;
 use super::ledger::Ledger;
 use super::quarantine::text_of;
 use super::rows::{signed, unsigned};
+use super::secrets::Secrets;
 
 /// The columns of a webhook, in the order [`push_columns`] reads them.
 pub(super) const PUSH_COLUMNS: &str = "push.push_no, push.task_no, push.config_id, push.url, push.token, \
@@ -55,7 +56,8 @@ pub(super) fn push_columns_unchecked(row: &Row<'_>) -> Result<PushColumns, Failu
 }
 
 impl PushColumns {
-    pub(super) fn into_config(self, task_id: TaskId) -> PushConfig {
+    pub(super) fn into_config(mut self, task_id: TaskId, secrets: &Secrets) -> PushConfig {
+        secrets.open(&mut self);
         let Self { config_id, url, token, auth_scheme, auth_credentials: credentials, .. } = self;
         let authentication = auth_scheme.map(|scheme| AuthenticationInfo { scheme, credentials });
         PushConfig { id: config_id.into(), task_id, url, token, authentication }
@@ -102,7 +104,7 @@ impl Ledger<'_> {
     ) -> Result<(), Failure> {
         self.last_push_no += 1;
         let authentication = config.authentication.as_ref();
-        let columns = PushColumns {
+        let mut columns = PushColumns {
             push_no: self.last_push_no,
             task_no,
             config_id: config.id.as_str().to_owned(),
@@ -118,6 +120,7 @@ impl Ledger<'_> {
             last_attempt_at: None,
             created_at: self.now.as_ms(),
         };
+        self.secrets.seal(&mut columns)?;
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO push (push_no, task_no, config_id, url, token, auth_scheme, auth_credentials, dialect,
                                delivered_seq, failures, parked, created_at, checksum, times_checksum)
@@ -170,7 +173,7 @@ impl Ledger<'_> {
             if self.quarantine.has_webhook(push_no) {
                 continue;
             }
-            match delivery_from(row, until) {
+            match delivery_from(row, until, &self.secrets) {
                 Ok(delivery) => claimed.push(delivery),
                 Err(failure) => {
                     let Some(reason) = failure.damage() else { return Err(failure) };
@@ -331,7 +334,7 @@ impl Cursor {
 /// The task's id in a row of a delivery: behind the columns of the webhook and of its owner.
 const TASK_ID: usize = AFTER_PUSH + SCOPE_COLUMN_COUNT;
 
-fn delivery_from(row: &Row<'_>, claimed_until: Timestamp) -> Result<Delivery, Failure> {
+fn delivery_from(row: &Row<'_>, claimed_until: Timestamp, secrets: &Secrets) -> Result<Delivery, Failure> {
     let columns = push_columns(row)?;
     let task_id = TaskId::from(row.get::<_, String>(TASK_ID)?);
     Ok(Delivery {
@@ -344,7 +347,7 @@ fn delivery_from(row: &Row<'_>, claimed_until: Timestamp) -> Result<Delivery, Fa
         task_seq: unsigned(row.get(TASK_ID + 2)?),
         failures: columns.failures()?,
         claimed_until,
-        config: columns.into_config(task_id.clone()),
+        config: columns.into_config(task_id.clone(), secrets),
         task_id,
     })
 }

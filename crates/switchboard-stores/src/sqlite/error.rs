@@ -71,6 +71,11 @@ pub enum FileError {
         path: PathBuf,
         source: rusqlite::Error,
     },
+    /// The keys of the secrets in the file cannot be used.
+    SecretKeys {
+        path: PathBuf,
+        why: String,
+    },
     /// The file is open, but something in it could not be read or written.
     Store {
         path: PathBuf,
@@ -144,6 +149,9 @@ impl fmt::Display for FileError {
             } => {
                 write!(f, "{}: {text}", path.display())
             }
+            Self::SecretKeys { path, why } => {
+                write!(f, "{} has secrets of webhooks whose keys cannot be used: {why}", path.display())
+            }
             Self::Store { path, failure: StoreError::Pruned } => {
                 write!(f, "{}: what was looked for is no longer kept", path.display())
             }
@@ -166,6 +174,7 @@ impl std::error::Error for FileError {
             | Self::BrokenLink { .. }
             | Self::Unmerged { .. }
             | Self::Exists { .. }
+            | Self::SecretKeys { .. }
             | Self::Store { .. } => None,
         }
     }

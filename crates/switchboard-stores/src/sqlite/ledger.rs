@@ -22,6 +22,7 @@ use super::open::{NO_EPOCH, begin_epoch};
 use super::quarantine::Quarantined;
 use super::recent::{Recent, UnfiledTasks};
 use super::runs::{Leases, OtherAgentsRuns};
+use super::secrets::Secrets;
 use super::statements::Statements;
 use super::totals::{CountChange, Stats};
 use super::unindexed::Unindexed;
@@ -53,6 +54,7 @@ pub(super) struct Ledger<'c> {
     pub(super) unindexed: Unindexed,
     pub(super) audit: AuditWriter,
     unfiled: Arc<UnfiledTasks>,
+    pub(super) secrets: Arc<Secrets>,
     scopes: HashMap<Scope, i64>,
     pub(super) last_task_no: i64,
     pub(super) last_push_no: i64,
@@ -85,6 +87,7 @@ impl<'c> Ledger<'c> {
         quarantine: Arc<Quarantined>,
         unfiled: Arc<UnfiledTasks>,
         audit: Arc<AuditQueue>,
+        secrets: Arc<Secrets>,
         epoch: i64,
     ) -> rusqlite::Result<Self> {
         let now = clock.now();
@@ -108,6 +111,7 @@ impl<'c> Ledger<'c> {
             unindexed: Unindexed::default(),
             audit: AuditWriter::new(connection, audit)?,
             unfiled,
+            secrets,
             scopes: HashMap::new(),
             last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?
                 .max(number("SELECT coalesce(max(value), 0) FROM meta WHERE name = 'last_task_no'")?),

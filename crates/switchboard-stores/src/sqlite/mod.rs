@@ -38,6 +38,7 @@ mod reset;
 mod rows;
 mod runs;
 mod schema;
+mod secrets;
 mod statements;
 mod store;
 mod totals;
@@ -54,8 +55,11 @@ pub use error::FileError;
 pub use files::files;
 pub use open::{SqliteOptions, Synchronous};
 pub use reset::reset;
+pub use secrets::{
+    Resealed, SecretKeySource, SecretKeys, SecretKeysError, reseal, rotate_secret_keys, secret_key_file,
+};
 pub use store::SqliteStore;
-pub use verify::{Checked, Fault, verify};
+pub use verify::{Checked, Fault, verify, verify_with_keys};
 
 #[cfg(test)]
 mod tests;

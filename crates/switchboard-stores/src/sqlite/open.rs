@@ -15,6 +15,7 @@ use super::lock::FileLock;
 use super::migrate::{migrate, schema_version};
 use super::presence::{check_not_lost, resolve};
 use super::schema::MIGRATIONS;
+use super::secrets::SecretKeySource;
 use super::unindexed::index_leftovers;
 use super::wall_clock;
 
@@ -39,6 +40,8 @@ pub struct SqliteOptions {
     /// Whole records kept in memory.
     pub cache_records_max: usize,
     pub cache_bytes_max: usize,
+    /// Where the keys are that the secrets of webhooks are encrypted with.
+    pub secrets: SecretKeySource,
     /// After this time without work the writer files the newest chunks and moves the write-ahead log into the file.
     pub idle: Duration,
 }
@@ -53,6 +56,7 @@ impl Default for SqliteOptions {
             queue_max: 4096,
             cache_records_max: 4096,
             cache_bytes_max: 8 << 20,
+            secrets: SecretKeySource::default(),
             idle: IDLE,
         }
     }

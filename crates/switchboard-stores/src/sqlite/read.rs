@@ -16,6 +16,7 @@ use super::quarantine::Quarantined;
 use super::rows::{
     AFTER_TASK, LOG_COLUMNS, LogRow, TASK_COLUMNS, TaskRow, log_no, signed, task_columns, task_row, unsigned,
 };
+use super::secrets::Secrets;
 use crate::record::{Want, decode};
 
 /// A page of large commits holds fewer of them, so that reading a large file needs little memory.
@@ -147,7 +148,11 @@ pub(super) fn first_version_after(
     Ok(low)
 }
 
-pub(super) fn push_configs(connection: &Connection, key: TaskKey) -> Result<Vec<PushConfig>, Failure> {
+pub(super) fn push_configs(
+    connection: &Connection,
+    secrets: &Secrets,
+    key: TaskKey,
+) -> Result<Vec<PushConfig>, Failure> {
     at_once(connection, || {
         let mut select = connection.prepare_cached(&format!("SELECT {TASK_COLUMNS} FROM task WHERE task_no = ?1"))?;
         let mut tasks = select.query([key.0])?;
@@ -158,7 +163,7 @@ pub(super) fn push_configs(connection: &Connection, key: TaskKey) -> Result<Vec<
         let mut rows = select.query([key.0])?;
         let mut configs = Vec::new();
         while let Some(row) = rows.next()? {
-            configs.push(push_columns(row)?.into_config(task.id.into()));
+            configs.push(push_columns(row)?.into_config(task.id.into(), secrets));
         }
         // The rows are found by an index, which has no checksum.
         if signed(configs.len() as u64) != task.push_configs {

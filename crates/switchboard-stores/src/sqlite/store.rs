@@ -39,6 +39,7 @@ use super::read;
 use super::readers::Readers;
 use super::recent::{UnfiledTasks, is_chunk};
 use super::runs::{self, DueQuery};
+use super::secrets::{Secrets, seal_plain};
 use super::totals::{Stats, Totals};
 use super::wall_clock;
 use super::writer::{CommitRequest, SharedCaches, StartError, Writer};
@@ -53,6 +54,7 @@ pub struct SqliteStore {
     quarantine: Arc<Quarantined>,
     unfiled: Arc<UnfiledTasks>,
     audit: Arc<AuditQueue>,
+    secrets: Arc<Secrets>,
     /// What was recorded about the wall clock when the file was opened.
     clock_record: ClockRecord,
     /// Ages are ignored until this time.
@@ -91,6 +93,13 @@ impl SqliteStore {
         let audit = Arc::new(AuditQueue::default());
         // Then tasks that a dead process has left are put into the indexes when the disk has space.
         unfiled.has_unindexed.store(epoch == NO_EPOCH, Relaxed);
+        let secrets = Arc::new(Secrets::of(path, &options.secrets)?);
+        match seal_plain(&writer, &secrets) {
+            Ok(()) => (),
+            // As above: reads must work on a full disk, too.
+            Err(_) if epoch == NO_EPOCH => (),
+            Err(failure) => return Err(FileError::Store { path: path.to_owned(), failure: failure.0 }),
+        }
         let caches = SharedCaches {
             stats: stats.clone(),
             cache: cache.clone(),
@@ -98,6 +107,7 @@ impl SqliteStore {
             quarantine: quarantine.clone(),
             unfiled: unfiled.clone(),
             audit: audit.clone(),
+            secrets: secrets.clone(),
         };
         let started = Writer::start(writer, caches, clock.clone(), epoch, presence, &options);
         let writer = started.map_err(|error| match error {
@@ -112,6 +122,7 @@ impl SqliteStore {
             quarantine,
             unfiled,
             audit,
+            secrets,
             clock_record,
             held_until_ms: AtomicI64::new(clock_record.held_until.map_or(0, Timestamp::as_ms)),
             last_chunk_no: AtomicI64::new(last_chunk_no),
@@ -375,7 +386,8 @@ impl Runs for SqliteStore {
 
 impl Deliveries for SqliteStore {
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
-        Box::pin(self.read_of(TaskRef::No(key.0), move |connection| read::push_configs(connection, key)))
+        let secrets = self.secrets.clone();
+        Box::pin(self.read_of(TaskRef::No(key.0), move |connection| read::push_configs(connection, &secrets, key)))
     }
 
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {

@@ -26,6 +26,7 @@ use super::presence::Presence;
 use super::quarantine::Quarantined;
 use super::readers::send;
 use super::recent::UnfiledTasks;
+use super::secrets::Secrets;
 use super::totals::{Stats, Totals};
 use crate::record::Encoded;
 
@@ -83,6 +84,7 @@ pub(super) struct SharedCaches {
     pub(super) quarantine: Arc<Quarantined>,
     pub(super) unfiled: Arc<UnfiledTasks>,
     pub(super) audit: Arc<AuditQueue>,
+    pub(super) secrets: Arc<Secrets>,
 }
 
 /// Why the writer could not start.
@@ -136,8 +138,8 @@ impl Writer {
         let stats = caches.stats.clone();
         let write = move || {
             let (stats, quarantine) = (caches.stats.clone(), caches.quarantine.clone());
-            let (unfiled, audit) = (caches.unfiled.clone(), caches.audit.clone());
-            match Ledger::new(&connection, clock, stats, quarantine, unfiled, audit, epoch) {
+            let (unfiled, audit, secrets) = (caches.unfiled.clone(), caches.audit.clone(), caches.secrets.clone());
+            match Ledger::new(&connection, clock, stats, quarantine, unfiled, audit, secrets, epoch) {
                 Ok(ledger) => {
                     let _ = ready.send(Ok(()));
                     serve(ledger, &requests, &caches, &mut presence, idle);

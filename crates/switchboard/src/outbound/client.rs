@@ -150,6 +150,13 @@ impl Client {
         self.follow(request, limits, Repeat::OnceIfKept).await
     }
 
+    /// Checks the address of a URL whose host is written as one, or is a name that always stands for this machine. Where other
+    /// names lead is known when they are dialled.
+    #[cfg(feature = "server")]
+    pub(crate) fn check_written_address(&self, uri: &Uri) -> Result<(), String> {
+        self.shared.connector.check_written_address(uri)
+    }
+
     /// Closes connections that have been idle for long. Others are closed when they are found to be old.
     pub fn close_idle(&self) {
         self.shared.pool.close_idle();

@@ -3,6 +3,8 @@
 
 use std::io;
 use std::net::SocketAddr;
+#[cfg(feature = "server")]
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,6 +101,16 @@ impl Connector {
             Ok(Err(error)) => Err(Error::handshake(host, &error)),
             Err(_) => Err(Error::unsent(ErrorKind::TimedOut, format!("TLS handshake with {host} took too long"))),
         }
+    }
+
+    /// Checks what can be known of a URL without a resolver.
+    #[cfg(feature = "server")]
+    pub(super) fn check_written_address(&self, uri: &Uri) -> Result<(), String> {
+        let (host, port) = host_and_port(uri)?;
+        let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        let is_this_machine = name == "localhost" || name.ends_with(".localhost");
+        let ip = literal(host).or(is_this_machine.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        ip.map_or(Ok(()), |ip| self.policy.check_addr(ip, port, host))
     }
 
     async fn resolve(&self, host: &str, port: u16, limit: Duration) -> Result<Vec<SocketAddr>, Error> {

@@ -1,7 +1,7 @@
 //! From settings to a server: checks what was set, opens the store, and puts the parts together.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use http::Uri;
 use switchboard_core::call::Endpoint;
@@ -29,7 +29,8 @@ use super::serving::Server;
 use super::transport::tls::Tls;
 use crate::outbound::{AddressPolicy, Client, Trust};
 use crate::protocol_binding::ProtocolBinding;
-use crate::webhooks::WebhookSender;
+use crate::signing_keys::SigningKeys;
+use crate::webhooks::{OwnTokens, WebhookSender};
 
 pub(crate) struct Parts {
     pub(crate) host: Host,
@@ -53,6 +54,10 @@ pub(crate) struct Parts {
     pub(crate) interfaces: Option<Vec<ProtocolBinding>>,
     pub(crate) tls: Option<Tls>,
     pub(crate) access_log: Option<AccessLog>,
+    pub(crate) signing_keys: Option<SigningKeys>,
+    pub(crate) sign_cards: bool,
+    /// Who the server is for receivers of webhooks: its address, which is set when it is known.
+    pub(crate) webhook_issuer: Arc<OnceLock<String>>,
     pub(crate) since: Timestamp,
     pub(crate) exposure: BuiltExposure,
     /// None without a secret.
@@ -153,6 +158,9 @@ impl ServerBuilder {
             interfaces: self.interfaces,
             tls: self.tls,
             access_log: self.access_log,
+            signing_keys: self.signing_keys,
+            sign_cards: self.sign_cards,
+            webhook_issuer: self.webhook_issuer,
             since: clock.now(),
             exposure,
             internal_tokens,
@@ -208,7 +216,15 @@ impl ServerBuilder {
 
     /// What posts to webhooks.
     fn webhook(&mut self, client: Client, clock: &Arc<dyn Clock>) -> Result<WebhookSender, ServeError> {
-        let webhook = WebhookSender::new(client);
+        let webhook =
+            WebhookSender::new(client).https_only(self.webhooks_https_only).challenging(self.challenge_webhooks);
+        let webhook = match self.signing_keys.clone() {
+            Some(keys) => {
+                let issuer = self.webhook_issuer.clone();
+                webhook.with_own_tokens(OwnTokens { keys, issuer, clock: clock.clone() })
+            }
+            None => webhook,
+        };
         match self.signing_secrets.take() {
             Some(secrets) if secrets.is_empty() => Err(ServeError::new("the list of signing secrets is empty")),
             Some(secrets) => Ok(webhook.signing(secrets, clock.clone())),

@@ -3,7 +3,7 @@
 use std::fmt;
 #[cfg(feature = "sqlite")]
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use switchboard_core::call::Endpoint;
 use switchboard_core::dialect::Dialect;
@@ -25,6 +25,7 @@ use super::limits::ServerLimits;
 use super::transport::tls::Tls;
 use crate::agent::AgentBuilder;
 use crate::protocol_binding::ProtocolBinding;
+use crate::signing_keys::SigningKeys;
 use crate::signing_secrets::SigningSecrets;
 
 /// What a server serves under one name.
@@ -62,6 +63,11 @@ pub struct ServerBuilder {
     pub(super) tenants: Vec<String>,
     pub(super) outbound_allow: Vec<String>,
     pub(super) signing_secrets: Option<SigningSecrets>,
+    pub(super) signing_keys: Option<SigningKeys>,
+    pub(super) sign_cards: bool,
+    pub(super) webhook_issuer: Arc<OnceLock<String>>,
+    pub(super) webhooks_https_only: bool,
+    pub(super) challenge_webhooks: bool,
     pub(super) cors: Cors,
     pub(super) limits: ServerLimits,
     pub(super) engine_limits: Limits,
@@ -97,6 +103,11 @@ impl ServerBuilder {
             tenants: Vec::new(),
             outbound_allow: Vec::new(),
             signing_secrets: None,
+            signing_keys: None,
+            sign_cards: true,
+            webhook_issuer: Arc::default(),
+            webhooks_https_only: false,
+            challenge_webhooks: false,
             cors: Cors::default(),
             limits: ServerLimits::default(),
             engine_limits: Limits::default(),
@@ -425,6 +436,52 @@ impl ServerBuilder {
     #[must_use]
     pub fn sign_webhooks(mut self, secrets: SigningSecrets) -> Self {
         self.signing_secrets = Some(secrets);
+        self
+    }
+
+    /// The keys of this server: its cards are signed with the active one, and the public parts of all are served at
+    /// `/.well-known/jwks.json`. A webhook that wants the scheme `Bearer` and comes without credentials is posted to with a token
+    /// that is signed with the active key. A folder that has no key yet may be given: the server looks for new keys once a minute.
+    ///
+    /// ```
+    /// use switchboard::{AgentBuilder, AgentError, KeyAlgorithm, Server, SigningKeys, Turn};
+    ///
+    /// async fn run(turn: Turn) -> Result<(), AgentError> {
+    ///     turn.answer(turn.text()).await?;
+    ///     Ok(())
+    /// }
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let keys = SigningKeys::generate(KeyAlgorithm::Es256).unwrap();
+    /// let server = Server::builder().agent(AgentBuilder::from_fn("Echo", run)).signing_keys(keys).build().unwrap();
+    /// # let _ = server;
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn signing_keys(mut self, keys: SigningKeys) -> Self {
+        self.signing_keys = Some(keys);
+        self
+    }
+
+    /// Takes webhooks at https URLs alone, as servers in production should. Off by default.
+    #[must_use]
+    pub fn webhooks_https_only(mut self, on: bool) -> Self {
+        self.webhooks_https_only = on;
+        self
+    }
+
+    /// Asks the receiver of a webhook whether it wants it before the webhook is registered: a GET of its URL with a random
+    /// `validationToken`, which it must return as the body of its answer. Off by default.
+    #[must_use]
+    pub fn challenge_webhooks(mut self, on: bool) -> Self {
+        self.challenge_webhooks = on;
+        self
+    }
+
+    /// Whether cards are signed where there are [keys](Self::signing_keys), which they are unless switched off.
+    #[must_use]
+    pub fn sign_cards(mut self, on: bool) -> Self {
+        self.sign_cards = on;
         self
     }
 

@@ -10,6 +10,11 @@ use std::time::SystemTime;
 pub(crate) struct FileVersion(Option<(SystemTime, u64)>);
 
 impl FileVersion {
+    /// That of a file that is not there.
+    pub(crate) fn absent() -> Self {
+        Self(None)
+    }
+
     /// Blocks the thread; for the start of a server.
     pub(crate) fn of(path: &Path) -> Self {
         Self::read(std::fs::metadata(path))

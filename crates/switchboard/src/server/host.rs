@@ -97,7 +97,10 @@ impl Host {
     #[cfg(feature = "sqlite")]
     pub(crate) fn offline(database: &Path) -> Result<Arc<dyn Operations>, ServeError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let store = StoreChoice::Sqlite(database.to_owned(), Default::default()).open(&clock, &Limits::default())?;
+        // Secrets of webhooks are not shown, so their keys are not needed.
+        let secrets = switchboard_stores::sqlite::SecretKeySource::Untouched;
+        let options = switchboard_stores::sqlite::SqliteOptions { secrets, ..Default::default() };
+        let store = StoreChoice::Sqlite(database.to_owned(), options).open(&clock, &Limits::default())?;
         Ok(Arc::new(EngineOperations(Engine::builder(store).build())))
     }
 

@@ -36,6 +36,7 @@ pub use edge::authorize::{Rules, RulesError};
 pub use edge::paths::RESERVED;
 pub use edge::request_log::AccessLog;
 pub use edge::service::A2aService;
+pub(crate) use file_version::FileVersion;
 pub use limits::ServerLimits;
 #[cfg(feature = "sqlite")]
 pub use operator::offline::OfflineOutbox;

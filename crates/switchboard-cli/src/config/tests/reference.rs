@@ -28,7 +28,8 @@ fn the_example_file_shows_every_setting() {
     expect_file!["../../../switchboard.example.toml"].assert_eq(&example);
 }
 
-const EXCLUSIVE: [&str; 5] = ["tokens_file", "rules_file", "api_key_env", "webhook_signing", "recovery_reason"];
+const EXCLUSIVE: [&str; 6] =
+    ["tokens_file", "rules_file", "api_key_env", "webhook_signing", "recovery_reason", "secrets_key_file"];
 
 fn is_assignment(line: &str) -> bool {
     line.split_once(" = ").is_some_and(|(key, _)| table::all().any(|row| row.key == key))

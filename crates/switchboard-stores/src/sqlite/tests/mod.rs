@@ -17,6 +17,7 @@ mod recent;
 mod restarts;
 mod sample;
 mod schema;
+mod secrets;
 mod shell;
 mod unindexed;
 mod verifying;
@@ -34,7 +35,7 @@ use switchboard_engine::memory::ManualClock;
 use switchboard_engine::ports::{Clock as _, Store};
 use tempfile::TempDir;
 
-use super::{SqliteOptions, SqliteStore, Synchronous, verify};
+use super::{SecretKeySource, SecretKeys, SqliteOptions, SqliteStore, Synchronous, verify};
 
 /// A store on its own file, which is deleted when the test ends.
 struct OnFile {
@@ -154,7 +155,10 @@ impl Subject for OnFile {
 /// that tests do not depend on the speed of the machine.
 fn quick() -> SqliteOptions {
     let idle = Duration::from_secs(3600);
-    SqliteOptions { synchronous: Synchronous::Normal, idle, ..SqliteOptions::default() }
+    // The fixtures hold secrets that were encrypted with this key.
+    let keys = SecretKeys::parse("swkey_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=").unwrap();
+    let secrets = SecretKeySource::Keys(keys);
+    SqliteOptions { synchronous: Synchronous::Normal, idle, secrets, ..SqliteOptions::default() }
 }
 
 fn make() -> OnFile {

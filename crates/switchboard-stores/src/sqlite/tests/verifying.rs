@@ -76,6 +76,8 @@ async fn a_file_in_use_is_counted_and_in_order() {
             chunks: 1,
             chunk_bytes: 33_000,
             webhooks: 2,
+            // Their key is not beside the file.
+            webhooks_without_key: 2,
             accepted: 1,
             audit_entries: 2,
             faults: 0,

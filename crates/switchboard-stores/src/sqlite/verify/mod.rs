@@ -25,6 +25,7 @@ use super::ledger::LAST_TASK_NO;
 use super::open::{EPOCH, open_to_read};
 use super::recent::{FIRST_RECENT, LAST_RECENT};
 use super::schema::MIGRATIONS;
+use super::secrets::{SECRETS_SEALED, SecretKeys, secret_key_file};
 use super::wall_clock::{HELD_UNTIL, SEEN};
 
 /// What was checked.
@@ -39,6 +40,9 @@ pub struct Checked {
     pub chunks: u64,
     pub chunk_bytes: u64,
     pub webhooks: u64,
+    /// Webhooks whose secrets cannot be read because their key is not there. That is no fault of the file, and is so for every
+    /// backup that is apart from the key.
+    pub webhooks_without_key: u64,
     /// Messages that are recognised if they are repeated.
     pub accepted: u64,
     /// Entries of the audit log.
@@ -73,6 +77,20 @@ const INTEGRITY_FAULTS_MAX: u32 = 100;
 /// When the file is missing, is not ours, or has another schema than this build's. Damage is reported as a fault, not
 /// as an error.
 pub fn verify(database: &Path, now: Timestamp, tell: &mut dyn FnMut(Fault)) -> Result<Checked, FileError> {
+    let keys = SecretKeys::read(&secret_key_file(database)).unwrap_or_default();
+    verify_with_keys(database, keys.as_ref(), now, tell)
+}
+
+/// As [`verify`], with the keys of the secrets of webhooks in place of those beside the file.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_with_keys(
+    database: &Path,
+    secret_keys: Option<&SecretKeys>,
+    now: Timestamp,
+    tell: &mut dyn FnMut(Fault),
+) -> Result<Checked, FileError> {
     let (connection, found) = open_to_read(database)?;
     let known = MIGRATIONS.len();
     if found < known {
@@ -90,6 +108,8 @@ pub fn verify(database: &Path, now: Timestamp, tell: &mut dyn FnMut(Fault)) -> R
         recent: (0, 0),
         unindexed_from: 0,
         keys_filed: 0,
+        secret_keys,
+        are_secrets_sealed: false,
         checked: Checked::default(),
         tell,
     };
@@ -119,6 +139,9 @@ struct Inspection<'a> {
     unindexed_from: i64,
     /// How many commits have an idempotency key that must still exist.
     keys_filed: u64,
+    secret_keys: Option<&'a SecretKeys>,
+    /// Whether every secret of a webhook must be encrypted.
+    are_secrets_sealed: bool,
     checked: Checked,
     tell: &'a mut dyn FnMut(Fault),
 }
@@ -165,17 +188,19 @@ impl Inspection<'_> {
                 FORGOTTEN_DAY => self.forgotten_day = value,
                 FIRST_RECENT => self.recent.0 = value,
                 LAST_RECENT => self.recent.1 = value,
+                SECRETS_SEALED => self.are_secrets_sealed = value != 0,
                 _ => {}
             }
             found.push(name);
         }
-        for name in [SEEN, EPOCH, FORGOTTEN_DAY, LAST_TASK_NO, FIRST_RECENT, LAST_RECENT] {
+        for name in [SEEN, EPOCH, FORGOTTEN_DAY, LAST_TASK_NO, FIRST_RECENT, LAST_RECENT, SECRETS_SEALED] {
             if !found.iter().any(|known| known == name) {
                 self.fault(None, format!("the number {name} is missing"));
             }
         }
         for name in found {
-            let known = [SEEN, HELD_UNTIL, EPOCH, FORGOTTEN_DAY, LAST_TASK_NO, FIRST_RECENT, LAST_RECENT];
+            let known =
+                [SEEN, HELD_UNTIL, EPOCH, FORGOTTEN_DAY, LAST_TASK_NO, FIRST_RECENT, LAST_RECENT, SECRETS_SEALED];
             if !known.contains(&name.as_str()) {
                 self.fault(None, format!("the number {name} is none that this build keeps"));
             }

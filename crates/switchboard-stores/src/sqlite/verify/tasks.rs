@@ -7,6 +7,7 @@ use super::super::checksums::of_push_times;
 use super::super::deliveries::{AFTER_PUSH, PUSH_COLUMNS, push_columns_unchecked};
 use super::super::error::Failure;
 use super::super::rows::{AFTER_TASK, TASK_COLUMNS, TaskRow, signed, task_columns_unchecked, task_row};
+use super::super::secrets::{is_plain, is_readable};
 use super::super::unindexed::{AMONG_THE_NEWEST, UNINDEXED_RUN, UNINDEXED_TASK};
 use super::{Inspection, told};
 
@@ -141,6 +142,11 @@ impl Inspection<'_> {
                 let dialect = &columns.dialect;
                 let what = format!("webhook {config} is for the dialect {dialect}, which this build does not know");
                 self.fault(Some(head.id.as_str()), what);
+            }
+            if self.are_secrets_sealed && is_plain(&columns) {
+                self.fault(Some(head.id.as_str()), format!("a secret of webhook {config} is not encrypted"));
+            } else if !is_readable(self.secret_keys, &columns) {
+                self.checked.webhooks_without_key += 1;
             }
             let seq = signed(head.seq);
             let what = if !(0..=seq).contains(&delivered) {

@@ -1,11 +1,10 @@
 //! Signatures of agent cards: who signed a card, and whether it is still what was signed (A2A 1.0, 8.4; RFC 7515).
 //!
-//! A signature is checked on the JSON of the card as it came (`canonical`, `schema`), with `keys` that the user gave or that are
-//! fetched from hosts that the user named.
+//! A signature is checked on the JSON of the card as it came (`signed_card`), with `keys` that the user gave or that are fetched from
+//! hosts that the user named. A card is verified if valid signatures cover every member that it is used for: a card with the
+//! members of 1.0 and 0.3 side by side may need one for each.
 
-mod canonical;
-mod schema;
-
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +27,7 @@ use crate::call_error::{CallError, CallErrorKind};
 use crate::outbound::{RequestLimits, check_url};
 pub use crate::public_keys::KeyError;
 use crate::public_keys::{self, Algorithm, Key};
-use canonical::Node;
+use crate::signed_card::{Cover, NON_EMPTY, Node, all_members, covered_members, forms};
 
 /// How many signatures of one card are looked at.
 const SIGNATURES_MAX: usize = 16;
@@ -158,6 +157,7 @@ struct Header {
     kid: Option<String>,
     jku: Option<String>,
     crit: Option<serde_json::Value>,
+    form: Option<serde_json::Value>,
 }
 
 /// A signature whose header was read.
@@ -178,6 +178,9 @@ impl Claim {
             serde_json::from_slice(&header).map_err(|error| format!("its protected header cannot be read: {error}"))?;
         if header.crit.is_some() {
             return Err("its header demands extensions (crit), and none is known".to_owned());
+        }
+        if header.form.as_ref().is_some_and(|form| form == NON_EMPTY) {
+            return Err("it says nothing about empty members, and the one beside it that does is missing".to_owned());
         }
         let Some(algorithm) = Algorithm::named(&header.alg) else {
             return Err(match header.alg.as_str() {
@@ -212,41 +215,44 @@ fn shown(text: &str) -> String {
 
 /// A card that signatures are checked on.
 struct Signed {
-    /// What each form of it looks like in the text that is signed.
-    payloads: Vec<String>,
+    node: Node,
+    /// What each form of it looks like in the text that is signed, and what a signature over that form covers.
+    payloads: Vec<(String, Cover)>,
 }
 
 impl Signed {
     fn read(found: &DiscoveredCard) -> Result<Self, String> {
         let node = Node::read_card(found.json())?;
-        let is_covered = is_covered(&node);
-        let forms = canonical::forms(&node).into_iter();
-        let forms = forms.filter(|form| is_covered || !form.is_partial);
-        Ok(Self { payloads: forms.map(|form| URL_SAFE_NO_PAD.encode(form.bytes)).collect() })
+        let payloads = forms(&node).into_iter().map(|form| (URL_SAFE_NO_PAD.encode(form.bytes), form.cover)).collect();
+        Ok(Self { node, payloads })
     }
 
-    fn verifies(&self, claim: &Claim, keys: &[&Key]) -> bool {
-        self.payloads.iter().any(|payload| {
+    /// What the signature covers; none if it is not one of this card by one of these keys.
+    fn verify(&self, claim: &Claim, keys: &[&Key]) -> Option<Cover> {
+        let is_signed = |payload: &str| {
             let text = format!("{}.{payload}", claim.protected);
             keys.iter().any(|key| key.verifies(claim.algorithm, text.as_bytes(), &claim.signature))
-        })
+        };
+        self.payloads.iter().find(|(payload, _)| is_signed(payload)).map(|(_, cover)| *cover)
     }
-}
 
-/// Whether a card means the same without the members that 1.0 does not have. If it does not, a signature that leaves them out says
-/// nothing about what the card is used for: anyone could have added the URL of an older version.
-fn is_covered(node: &Node) -> bool {
-    let read = |json: Vec<u8>| {
-        let found = DiscoveredCard::read(Bytes::from(json), None, &DecodeLimits::default()).ok()?;
-        let mut card = AgentCard::clone(found.card());
-        // Not to say that there is an extended card, and to say that there is none, is the same.
-        card.capabilities.extended_agent_card = card.capabilities.extended_agent_card.filter(|is_there| *is_there);
-        Some((card, found.compat))
-    };
-    // Both are written anew, because free-form JSON is compared by its text.
-    let (all, known) = canonical::all_and_known_members(node);
-    let known = read(known);
-    known.is_some() && known == read(all)
+    /// Whether the card means the same without the members that no signature covers. If it does not, the signatures say nothing
+    /// about what the card is used for: anyone could have added the URL of another version.
+    fn is_covered(&self, covers: &[Cover]) -> bool {
+        if covers.contains(&Cover::Whole) {
+            return true;
+        }
+        let read = |json: Vec<u8>| {
+            let found = DiscoveredCard::read(Bytes::from(json), None, &DecodeLimits::default()).ok()?;
+            let mut card = AgentCard::clone(found.card());
+            // Not to say that there is an extended card, and to say that there is none, is the same.
+            card.capabilities.extended_agent_card = card.capabilities.extended_agent_card.filter(|is_there| *is_there);
+            Some((card, found.compat))
+        };
+        // Both are written anew, because free-form JSON is compared by its text.
+        let covered = read(covered_members(&self.node, covers));
+        covered.is_some() && covered == read(all_members(&self.node))
+    }
 }
 
 impl DiscoveredCard {
@@ -254,42 +260,56 @@ impl DiscoveredCard {
     /// also fetches keys.
     #[must_use]
     pub fn signature_status(&self, keys: &CardKeys) -> SignatureStatus {
-        let mut signed = None;
-        self.judge(|claim| {
+        self.judge(|claim, signed| {
             let fitting = claim.fitting(&keys.pinned);
             if fitting.is_empty() {
                 return Err(format!("its key {} is not known", claim.shown_key()));
             }
-            let signed = signed.get_or_insert_with(|| Signed::read(self)).as_ref().map_err(Clone::clone)?;
-            match signed.verifies(claim, &fitting) {
-                true => Ok(SignatureStatus::Verified {
-                    key_id: claim.key_id.clone().or(fitting[0].id.clone()).unwrap_or_default(),
-                    key_url: None,
-                }),
-                false => Err(mismatch(claim)),
-            }
+            let cover = signed()?.verify(claim, &fitting).ok_or_else(|| mismatch(claim))?;
+            let key_id = claim.key_id.clone().or(fitting[0].id.clone()).unwrap_or_default();
+            Ok((cover, SignatureStatus::Verified { key_id, key_url: None }))
         })
     }
 
-    /// The first signature that passes the check, or why none does.
-    fn judge(&self, mut check: impl FnMut(&Claim) -> Result<SignatureStatus, String>) -> SignatureStatus {
+    /// The first signature that passes the check, if all that pass it cover the card together; or why not.
+    fn judge(
+        &self,
+        mut check: impl FnMut(&Claim, &ReadCard<'_>) -> Result<(Cover, SignatureStatus), String>,
+    ) -> SignatureStatus {
         let signatures = &self.card().signatures;
-        let mut first = None;
+        let read = OnceCell::new();
+        let signed = || read.get_or_init(|| Signed::read(self)).as_ref().map_err(Clone::clone);
+        let (mut first_refusal, mut first_verified, mut covers) = (None, None, Vec::new());
         for signature in signatures.iter().take(SIGNATURES_MAX) {
-            match Claim::read(signature).and_then(|claim| check(&claim)) {
-                Ok(status) => return status,
-                Err(why) => drop(first.get_or_insert(why)),
+            match Claim::read(signature).and_then(|claim| check(&claim, &signed)) {
+                Ok((cover, status)) => {
+                    covers.push(cover);
+                    let status = first_verified.get_or_insert(status);
+                    if signed().is_ok_and(|signed| signed.is_covered(&covers)) {
+                        return status.clone();
+                    }
+                }
+                Err(why) => drop(first_refusal.get_or_insert(why)),
             }
         }
-        match (first, signatures.len()) {
-            (None, _) => SignatureStatus::Absent,
-            (Some(why), 1) => SignatureStatus::Unverifiable { reason: format!("the signature is not verified: {why}") },
-            (Some(why), count) => SignatureStatus::Unverifiable {
-                reason: format!("none of the {count} signatures is verified; of the first: {why}"),
-            },
-        }
+        let reason = match (first_verified, first_refusal, signatures.len()) {
+            (None, None, _) => return SignatureStatus::Absent,
+            (Some(_), _, _) => {
+                "members of the card that change what it means are covered by no valid signature; they were added, or one \
+                 signature is missing"
+                    .to_owned()
+            }
+            (None, Some(why), 1) => format!("the signature is not verified: {why}"),
+            (None, Some(why), count) => {
+                format!("none of the {count} signatures is verified; of the first: {why}")
+            }
+        };
+        SignatureStatus::Unverifiable { reason }
     }
 }
+
+/// Reads the card for its signatures, once.
+type ReadCard<'a> = dyn Fn() -> Result<&'a Signed, String> + 'a;
 
 fn mismatch(claim: &Claim) -> String {
     format!(
@@ -339,22 +359,16 @@ impl Shared {
         if fetched.is_empty() {
             return pinned;
         }
-        let mut signed = None;
-        found.judge(|claim| {
+        found.judge(|claim, signed| {
             let url = claim.key_url.as_ref().ok_or_else(|| format!("its key {} is not known", claim.shown_key()))?;
             let keys = fetched.get(url).ok_or("its key was not fetched")?.as_ref().map_err(Clone::clone)?;
             let fitting = claim.fitting(keys);
             if fitting.is_empty() {
                 return Err(format!("its key {} is not among those at {}", claim.shown_key(), shown(url)));
             }
-            let signed = signed.get_or_insert_with(|| Signed::read(found)).as_ref().map_err(Clone::clone)?;
-            match signed.verifies(claim, &fitting) {
-                true => Ok(SignatureStatus::Verified {
-                    key_id: claim.key_id.clone().unwrap_or_default(),
-                    key_url: Some(url.clone()),
-                }),
-                false => Err(mismatch(claim)),
-            }
+            let cover = signed()?.verify(claim, &fitting).ok_or_else(|| mismatch(claim))?;
+            let key_id = claim.key_id.clone().unwrap_or_default();
+            Ok((cover, SignatureStatus::Verified { key_id, key_url: Some(url.clone()) }))
         })
     }
 

@@ -11,8 +11,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 
 use super::super::discovery::DiscoveredCard;
-use super::canonical::{Node, forms};
 use super::{CardKeys, SignatureStatus};
+use crate::signed_card::{Cover, Node, forms};
 
 const CARD: &str = r#"{"name":"Bücher","description":"","version":"1","capabilities":{"streaming":false,"extensions":[{"uri":"u","required":false}]},
     "defaultInputModes":["text/plain"],"defaultOutputModes":["text/plain"],"skills":[],"x-own":{"n":1.50},
@@ -135,11 +135,16 @@ fn a_signature_of_each_algorithm_is_verified_and_of_no_other_key() {
 #[test]
 fn a_signature_over_any_form_counts() {
     let signer = es256();
-    let count = forms(&Node::read_card(CARD.as_bytes()).unwrap()).len();
-    assert_eq!(count, 9);
-    for at in 0..count {
-        let card = with_signatures(CARD, &signer.signature(&signer.header(), &form(CARD, at)));
-        assert_verified(&card, &signer.keys());
+    let forms = forms(&Node::read_card(CARD.as_bytes()).unwrap());
+    let counts = |cover: Cover| forms.iter().filter(|form| form.cover == cover).count();
+    assert_eq!([Cover::Whole, Cover::V1_0, Cover::V0_3].map(counts), [6, 3, 3]);
+    for form in &forms {
+        let card = with_signatures(CARD, &signer.signature(&signer.header(), &form.bytes));
+        match form.cover {
+            Cover::Whole | Cover::V1_0 => assert_verified(&card, &signer.keys()),
+            // It says nothing about the interfaces of 1.0.
+            Cover::V0_3 => assert_unverifiable(&card, &signer.keys(), "covered by no valid signature"),
+        }
     }
     let stranger = with_signatures(CARD, &signer.signature(&signer.header(), CARD.as_bytes()));
     assert_unverifiable(&stranger, &signer.keys(), "does not match");
@@ -159,12 +164,57 @@ fn what_the_signature_leaves_out_may_not_change_the_meaning_of_the_card() {
         r#""security":[{"b":[]}]"#,
         r#""supportsAuthenticatedExtendedCard":true"#,
     ] {
-        assert_unverifiable(&added(members), &signer.keys(), "does not match");
+        assert_unverifiable(&added(members), &signer.keys(), "covered by no valid signature");
     }
     // One that covers all members covers these, too.
     let whole = CARD.replacen('{', r#"{"url":"https://b.example","#, 1);
     let signature = signer.signature(&signer.header(), &form(&whole, 0));
     assert_verified(&with_signatures(&whole, &signature), &signer.keys());
+}
+
+#[test]
+fn a_card_of_two_versions_is_verified_if_each_has_its_signature() {
+    let signer = es256();
+    // The members of 0.3 say something that those of 1.0 do not.
+    let card = CARD.replacen(
+        '{',
+        r#"{"url":"https://old.example","preferredTransport":"JSONRPC","protocolVersion":"0.3.0","supportsAuthenticatedExtendedCard":true,"#,
+        1,
+    );
+    let node = Node::read_card(card.as_bytes()).unwrap();
+    let of = |cover: Cover| -> Vec<String> {
+        let forms = forms(&node).into_iter().filter(|form| form.cover == cover);
+        forms.map(|form| signer.signature(&signer.header(), &form.bytes)).collect()
+    };
+    let (new, old) = (of(Cover::V1_0), of(Cover::V0_3));
+    assert_eq!((new.len(), old.len()), (3, 4));
+    for new in &new {
+        for old in &old {
+            for both in [format!("{new},{old}"), format!("{old},{new}")] {
+                let signed = with_signatures(&card, &both);
+                assert_verified(&signed, &signer.keys());
+                for place in ["old.example", "https://a.example/v0", "Expected"] {
+                    let changed = signed.replace(place, "evil.example");
+                    if changed != signed {
+                        assert_unverifiable(&changed, &signer.keys(), "");
+                    }
+                }
+                // A member that neither version has, and no reader knows, means nothing.
+                assert_verified(&signed.replacen('{', r#"{"x-more":1,"#, 1), &signer.keys());
+                let added = signed.replacen('{', r#"{"authentication":{"schemes":["basic"]},"#, 1);
+                assert_unverifiable(&added, &signer.keys(), "covered by no valid signature");
+            }
+            for one in [new, old] {
+                assert_unverifiable(&with_signatures(&card, one), &signer.keys(), "covered by no valid signature");
+            }
+        }
+    }
+    // A second signature by a key that is not trusted covers nothing.
+    let stranger = es256();
+    let forged = forms(&node).into_iter().find(|form| form.cover == Cover::V0_3).unwrap();
+    let forged = stranger.signature(&stranger.header(), &forged.bytes);
+    let signed = with_signatures(&card, &format!("{},{forged}", new[0]));
+    assert_unverifiable(&signed, &signer.keys(), "covered by no valid signature");
 }
 
 #[test]
@@ -278,8 +328,8 @@ fn fuzz_keys_and_signatures() {
         r#"{"alg":"none"}"#,
     ]));
     switchboard_fuzz::run("keys and signatures", &corpus, |input| {
-        let _ = super::keys::read_jwk_set(input);
-        let _ = super::keys::read_pem(None, input);
+        let _ = crate::public_keys::read_jwk_set(input);
+        let _ = crate::public_keys::read_pem(None, input);
         let signature = |protected: String| switchboard_core::model::AgentCardSignature {
             protected,
             signature: "AAAA".to_owned(),

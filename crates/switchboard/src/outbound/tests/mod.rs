@@ -1,5 +1,6 @@
 //! The client against real sockets on loopback, and against name servers that lie.
 
+mod attacks;
 mod bodies;
 mod dialling;
 pub(crate) mod receiver;

@@ -52,14 +52,16 @@ async fn serve(mut stream: TcpStream, answer: &'static str, requests: mpsc::Unbo
     }
 }
 
-/// One request with its body, which every test here makes two bytes long.
+/// One request with its body, which every test here makes two bytes long; a GET has none.
 pub(crate) async fn read_request(stream: &mut TcpStream) -> Option<String> {
     let mut text = Vec::new();
     while !text.windows(4).any(|end| end == b"\r\n\r\n") {
         text.push(stream.read_u8().await.ok()?);
     }
-    let mut body = [0; 2];
-    stream.read_exact(&mut body).await.ok()?;
-    text.extend(body);
+    if !text.starts_with(b"GET ") {
+        let mut body = [0; 2];
+        stream.read_exact(&mut body).await.ok()?;
+        text.extend(body);
+    }
     String::from_utf8(text).ok()
 }

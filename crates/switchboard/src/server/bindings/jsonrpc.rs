@@ -126,7 +126,7 @@ impl Binding for JsonRpc {
         };
         Ok(rpc_result(&self.id, |body| match &reply {
             Reply::Deleted => body.extend_from_slice(b"null"),
-            Reply::Card(card) => body.extend_from_slice(&cards::encode_reply(dialect, card, &agent.interfaces)),
+            Reply::Card(card) => body.extend_from_slice(&cards::encode_reply(dialect, card, agent)),
             _ => dialect.write_reply(&reply, body),
         }))
     }

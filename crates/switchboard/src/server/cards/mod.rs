@@ -5,20 +5,29 @@
 //! members.
 
 pub(crate) mod interfaces;
+pub(crate) mod signing;
 
 use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sha2::{Digest, Sha256};
 use switchboard_core::dialect::json::merge_objects;
 use switchboard_core::dialect::{Dialect, v0_3, v1_0};
+#[cfg(feature = "grpc")]
+use switchboard_core::model::AgentCardSignature;
 use switchboard_core::model::{AgentCard, AgentInterface, Timestamp};
+use switchboard_engine::ports::Clock;
+use switchboard_engine::system::SystemClock;
 
 use super::downloads::names;
 use crate::protocol_binding::ProtocolBinding;
 use crate::server::bindings::compat::{self, AgentCompat, CompatDialect};
 use crate::server::edge::respond::ReplyBody;
+use crate::server::edge::shared::Mounted;
+use crate::signing_keys::KeySet;
+use signing::{SiteSigner, Versions};
 
 /// What the public card holds for clients that do not name a version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,7 +92,14 @@ pub(crate) struct Subject<'a> {
 }
 
 impl ServedCards {
-    pub(crate) fn new(form: CardForm, subject: &Subject<'_>, since: Timestamp, max_age_s: u32) -> Self {
+    /// `signer` signs the cards of A2A itself; those of compat dialects have no place for signatures.
+    pub(crate) fn new(
+        form: CardForm,
+        subject: &Subject<'_>,
+        since: Timestamp,
+        max_age_s: u32,
+        signer: Option<&SiteSigner>,
+    ) -> Self {
         let served = |body| ServedCard::new(body, since, max_age_s);
         let on_mount = |compat: &dyn CompatDialect| {
             let dialect = compat.dialect();
@@ -94,9 +110,13 @@ impl ServedCards {
             let base = compat.listed_card_base(subject)?;
             Some((compat.dialect(), served(subject.encode_compat(compat, base))))
         };
+        let signed = |form| {
+            let signing = signer.cloned().zip(subject.versions(form));
+            ServedCard { signing, ..served(subject.encode(form, subject.url)) }
+        };
         Self {
-            all: served(subject.encode(form, subject.url)),
-            v1_0: served(subject.encode(CardForm::V1_0, subject.url)),
+            all: signed(form),
+            v1_0: signed(CardForm::V1_0),
             on_mounts: compat::ALL.into_iter().map(on_mount).collect(),
             listed: compat::ALL.into_iter().filter_map(listed).collect(),
         }
@@ -123,6 +143,45 @@ impl ServedCards {
 }
 
 pub(crate) struct ServedCard {
+    unsigned: Arc<EncodedCard>,
+    max_age_s: u32,
+    signing: Option<(SiteSigner, Versions)>,
+    /// The signed card, and the keys that it was signed with.
+    signed: Mutex<Option<(Arc<KeySet>, Arc<EncodedCard>)>>,
+}
+
+impl ServedCard {
+    fn new(body: Bytes, since: Timestamp, max_age_s: u32) -> Self {
+        let unsigned = Arc::new(EncodedCard::new(body, since, max_age_s));
+        Self { unsigned, max_age_s, signing: None, signed: Mutex::default() }
+    }
+
+    pub(crate) fn answer(&self, headers: &HeaderMap, head_only: bool) -> Response<ReplyBody> {
+        self.encoded().answer(headers, head_only)
+    }
+
+    /// The card, signed with the keys of this moment. It is signed when it is first asked for and after each change of keys.
+    fn encoded(&self) -> Arc<EncodedCard> {
+        let Some((signer, versions)) = &self.signing else { return self.unsigned.clone() };
+        let keys = signer.keys();
+        if keys.active().is_none() {
+            return self.unsigned.clone();
+        }
+        let mut signed = self.signed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((made_with, card)) = &*signed
+            && Arc::ptr_eq(made_with, &keys)
+        {
+            return card.clone();
+        }
+        let body = signer.signed(&keys, &self.unsigned.body, versions);
+        let card = Arc::new(EncodedCard::new(body, SystemClock.now(), self.max_age_s));
+        *signed = Some((keys, card.clone()));
+        card
+    }
+}
+
+/// The bytes of a card, and its headers.
+struct EncodedCard {
     body: Bytes,
     etag: HeaderValue,
     last_modified: HeaderValue,
@@ -130,7 +189,7 @@ pub(crate) struct ServedCard {
     cache_control: HeaderValue,
 }
 
-impl ServedCard {
+impl EncodedCard {
     fn new(body: Bytes, since: Timestamp, max_age_s: u32) -> Self {
         let digest = Sha256::digest(&body);
         let hex: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -146,7 +205,7 @@ impl ServedCard {
         }
     }
 
-    pub(crate) fn answer(&self, headers: &HeaderMap, head_only: bool) -> Response<ReplyBody> {
+    fn answer(&self, headers: &HeaderMap, head_only: bool) -> Response<ReplyBody> {
         let mut response = Response::new(ReplyBody::Empty);
         if self.is_known(headers) {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -176,9 +235,21 @@ impl ServedCard {
 }
 
 /// A card for one who asked for it in this dialect, with the addresses it is served at.
-pub(crate) fn encode_reply(dialect: Dialect, card: &AgentCard, interfaces: &[AgentInterface]) -> Bytes {
-    let spell = if dialect == Dialect::V1_0 { v1_0::encode_card } else { v0_3::encode_card };
-    encode(card, interfaces, spell)
+pub(crate) fn encode_reply(dialect: Dialect, card: &AgentCard, agent: &Mounted) -> Bytes {
+    let is_1_0 = dialect == Dialect::V1_0;
+    let body = encode(card, &agent.interfaces, if is_1_0 { v1_0::encode_card } else { v0_3::encode_card });
+    let Some(signer) = &agent.signer else { return body };
+    let own = Some(body.clone());
+    let versions = if is_1_0 { Versions { v1_0: own, v0_3: None } } else { Versions { v1_0: None, v0_3: own } };
+    signer.signed(&signer.keys(), &body, &versions)
+}
+
+/// The signatures of a card of 1.0 whose members are not written as JSON. It has the addresses that it is served at.
+#[cfg(feature = "grpc")]
+pub(crate) fn signatures(card: &AgentCard, agent: &Mounted) -> Vec<AgentCardSignature> {
+    let Some(signer) = &agent.signer else { return Vec::new() };
+    let v1_0 = Some(encode(card, &card.supported_interfaces, v1_0::encode_card));
+    signer.signatures(&signer.keys(), &Versions { v1_0, v0_3: None })
 }
 
 impl Subject<'_> {
@@ -199,6 +270,19 @@ impl Subject<'_> {
         }
     }
 
+    /// What is signed of the card in this form; none for the card of another system.
+    fn versions(&self, form: CardForm) -> Option<Versions> {
+        let Self { card, interfaces, .. } = self;
+        let v1_0 = Some(encode(card, interfaces, v1_0::encode_card));
+        match form {
+            CardForm::V1_0 => Some(Versions { v1_0, v0_3: None }),
+            CardForm::Compat(dialect) if compat::of(dialect).is_some() => None,
+            CardForm::Compat(_) | CardForm::All => {
+                Some(Versions { v1_0, v0_3: Some(encode(card, interfaces, v0_3::encode_card)) })
+            }
+        }
+    }
+
     fn encode_compat(&self, compat: &dyn CompatDialect, base: &str) -> Bytes {
         let mut body = Vec::with_capacity(1024);
         compat.encode_card(self, base, &mut body);
@@ -215,7 +299,8 @@ impl Subject<'_> {
 }
 
 fn encode(card: &AgentCard, interfaces: &[AgentInterface], spell: fn(&AgentCard, &mut Vec<u8>)) -> Bytes {
-    let card = AgentCard { supported_interfaces: interfaces.to_vec(), ..card.clone() };
+    // A signature of the agent's owner was made over other addresses, and would not verify.
+    let card = AgentCard { supported_interfaces: interfaces.to_vec(), signatures: Vec::new(), ..card.clone() };
     let mut body = Vec::with_capacity(2048);
     spell(&card, &mut body);
     body.into()

@@ -48,6 +48,8 @@ pub(crate) enum NamedPath<'a> {
     Health,
     Ready,
     Metrics,
+    /// The public keys of the server.
+    JwkSet,
     /// For operators.
     Outbox(OutboxPath),
     /// For the server itself.
@@ -61,9 +63,10 @@ pub(crate) enum NamedPath<'a> {
 }
 
 impl NamedPath<'_> {
-    /// Whether pages of every origin may read it. Only cards are public.
+    /// Whether pages of every origin may read it. Only cards, and the keys that verify them, are public.
     pub(crate) fn is_public(&self) -> bool {
         match self {
+            Self::JwkSet => true,
             Self::Agent { place: AgentPath::Card, .. } => true,
             Self::Agent { place: AgentPath::Compat { place, .. }, .. } => place.is_public(),
             _ => false,
@@ -179,6 +182,7 @@ pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
         ["healthz"] => NamedPath::Health,
         ["readyz"] => NamedPath::Ready,
         ["metrics"] => NamedPath::Metrics,
+        [".well-known", "jwks.json"] => NamedPath::JwkSet,
         ["api", rest @ ..] => {
             let listed = compat::ALL.into_iter().find_map(|compat| Some((compat.dialect(), compat.api_place(rest)?)));
             match listed {

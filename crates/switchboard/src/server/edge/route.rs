@@ -25,11 +25,12 @@ use crate::server::edge::admit::preflight;
 use crate::server::edge::header_names::A2A_VERSION;
 use crate::server::edge::paths::{AgentPath, ArtifactPath, NamedPath, OutboxPath, name_grpc_path, name_path};
 use crate::server::edge::request_log::BindingKind;
-use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, takes};
+use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, json, takes};
 use crate::server::edge::shared::{Head, Incoming, Mounted, Shared, Site};
 use crate::server::internal::InternalRoute;
 use crate::server::operator::health;
 use crate::server::operator::metrics::Operation;
+use crate::signing_keys::SigningKeys;
 
 #[cfg(feature = "grpc")]
 use crate::server::bindings::grpc::{self, Grpc};
@@ -108,12 +109,26 @@ pub(crate) fn route(
         NamedPath::Health | NamedPath::Ready => (Operation::Probe, Target::Answered(takes("GET"))),
         NamedPath::Metrics if reads => (Operation::Metrics, Target::Metrics),
         NamedPath::Metrics => (Operation::Metrics, Target::Answered(takes("GET"))),
+        NamedPath::JwkSet if shared.signing_keys.is_none() => return not_found(shared, head),
+        NamedPath::JwkSet if reads => (Operation::GetAgentCard, Target::Answered(jwk_set(shared))),
+        NamedPath::JwkSet => (Operation::GetAgentCard, Target::Answered(takes("GET"))),
         NamedPath::Outbox(place) => (Operation::Outbox, Target::Outbox(place)),
         NamedPath::Internal(route) => (Operation::Probe, Target::Internal(route)),
         NamedPath::Unknown => return not_found(shared, head),
     };
     head.note.operation(operation);
     target
+}
+
+/// The public keys of the server. They may be kept for as long as cards may.
+fn jwk_set(shared: &Shared) -> Response<ReplyBody> {
+    let set = shared.signing_keys.as_ref().map_or_else(String::new, SigningKeys::jwk_set);
+    let mut response = json(StatusCode::OK, HeaderValue::from_static("application/jwk-set+json"), set.into_bytes());
+    let max_age = format!("public, max-age={}", shared.limits.card_max_age_s);
+    if let Ok(max_age) = HeaderValue::try_from(max_age) {
+        response.headers_mut().insert(header::CACHE_CONTROL, max_age);
+    }
+    response
 }
 
 #[cfg(feature = "grpc")]

@@ -22,6 +22,7 @@ use crate::server::authentication::{Authentication, Identity, SchemeSet, SkillRu
 use crate::server::bindings::compat::AgentCompat;
 use crate::server::build::{Parts, ServedAgent};
 use crate::server::cards::interfaces::InterfaceChoice;
+use crate::server::cards::signing::{CardSigner, SiteSigner};
 use crate::server::cards::{self, AgentSettings, CardForm, ServedCards};
 use crate::server::downloads::Downloads;
 use crate::server::edge::admit::{Cors, HostCheck, HostRule, Origins, RequestIds};
@@ -42,6 +43,7 @@ use crate::server::operator::Operations;
 use crate::server::operator::metrics::Metrics;
 use crate::server::transport::tls::Tls;
 use crate::server::transport::unread::UnreadWatch;
+use crate::signing_keys::{self, SigningKeys};
 
 pub(crate) struct Shared {
     /// Starts and stops what runs beside requests: connections, and looks at files.
@@ -83,6 +85,8 @@ pub(crate) struct Shared {
     pub(crate) shared_tenant: bool,
     /// Whether the public cards are for callers that are known.
     pub(crate) protect_cards: bool,
+    /// Whose public parts are served.
+    pub(crate) signing_keys: Option<SigningKeys>,
 }
 
 impl Shared {
@@ -134,6 +138,8 @@ pub(crate) struct Mounted {
     pub(crate) url: String,
     pub(crate) interfaces: Vec<AgentInterface>,
     pub(crate) cards: ServedCards,
+    /// What signs cards that are not among `cards`.
+    pub(crate) signer: Option<SiteSigner>,
     pub(crate) extensions: Vec<String>,
     /// What its skills ask of their callers.
     pub(crate) skill_rules: Arc<SkillRules>,
@@ -249,9 +255,11 @@ impl Parts {
             None => origins,
         };
         self.host.serve_artifacts_at(origins.own());
+        let _ = self.webhook_issuer.set(origins.own().to_owned());
         let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
-        let own_site = self.site(origins.own(), origins.own());
-        let other_sites = origins.others().map(|base| self.site(base, origins.own())).collect();
+        let signer = self.signing_keys.clone().filter(|_| self.sign_cards).map(|keys| Arc::new(CardSigner::new(keys)));
+        let own_site = self.site(origins.own(), origins.own(), signer.as_ref());
+        let other_sites = origins.others().map(|base| self.site(base, origins.own(), signer.as_ref())).collect();
         let host_rule = self.host_rule();
         let mut authentication = self.authentication;
         authentication.set_addresses(std::iter::once(origins.own()).chain(origins.others()));
@@ -263,6 +271,10 @@ impl Parts {
         if let Some(rules) = &self.exposure.rules {
             let every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
             self.host.supervisor().spawn(Kind::Sweep, authorize::reload_on_change(rules.clone(), every));
+        }
+        if let Some(keys) = &self.signing_keys {
+            let every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
+            self.host.supervisor().spawn(Kind::Sweep, signing_keys::reload_on_change(keys.clone(), every));
         }
         let budgets = Budgets::new(&self.limits);
         let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
@@ -286,6 +298,7 @@ impl Parts {
             request_ids: RequestIds::new(prefix),
             access_log: self.access_log,
             refusal_lines: Arc::new(LineBudget::new()),
+            signing_keys: self.signing_keys,
             budgets,
             unread: Arc::new(UnreadWatch::new()),
             is_closed: self.exposure.is_closed,
@@ -312,15 +325,16 @@ impl Parts {
     }
 
     /// Every agent at an address of the server; `own_base` is the one that links to artifacts are written with.
-    fn site(&self, base: &str, own_base: &str) -> Site {
-        let mount = |place: usize, url: String| Arc::new(self.mount(place, base, own_base, url));
+    fn site(&self, base: &str, own_base: &str, signer: Option<&Arc<CardSigner>>) -> Site {
+        let signer = signer.map(|signer| SiteSigner::new(signer.clone(), base));
+        let mount = |place: usize, url: String| Arc::new(self.mount(place, base, own_base, url, signer.clone()));
         let root = (!self.agents.is_empty()).then(|| mount(0, base.to_owned()));
         let under = |(place, agent): (usize, &ServedAgent)| mount(place, format!("{base}/agents/{}", agent.name));
         Site { root, agents: self.agents.iter().enumerate().map(under).collect() }
     }
 
     /// The agent at this place of the list, at an address below that of the server.
-    fn mount(&self, place: usize, base: &str, own_base: &str, url: String) -> Mounted {
+    fn mount(&self, place: usize, base: &str, own_base: &str, url: String, signer: Option<SiteSigner>) -> Mounted {
         let ServedAgent { name, settings, endpoint, skill_rules } = &self.agents[place];
         let endpoint = match base == own_base {
             true => endpoint.clone(),
@@ -339,13 +353,26 @@ impl Parts {
             compat: &settings.compat,
             has_version: settings.card.has_version,
         };
-        let cards = ServedCards::new(choice.form, &subject, self.since, self.limits.card_max_age_s);
+        let cards = ServedCards::new(choice.form, &subject, self.since, self.limits.card_max_age_s, signer.as_ref());
         let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
         let (downloads, compat) = (self.host.downloads(name), settings.compat.clone());
         let name = name.as_str().into();
         let claim = compat.settings.claim.filter(|dialect| dialect.is_compat_rpc());
         let skill_rules = skill_rules.clone();
-        Mounted { name, place, endpoint, downloads, url, interfaces, cards, extensions, skill_rules, compat, claim }
+        Mounted {
+            name,
+            place,
+            endpoint,
+            downloads,
+            url,
+            interfaces,
+            cards,
+            signer,
+            extensions,
+            skill_rules,
+            compat,
+            claim,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a post carries, what becomes of the answer, and what a failure says.
 
+mod own_tokens;
 mod signing;
 
 use std::time::Duration;
@@ -24,6 +25,8 @@ fn call(url: impl Into<String>) -> WebhookCall {
         delivery_id: "t:c:1".to_owned(),
         headers: vec![("content-type", "a/b".to_owned())],
         body: Bytes::from_static(b"{}"),
+        task_id: "t".into(),
+        scheme_without_credentials: None,
     }
 }
 

@@ -21,6 +21,7 @@ use tokio::time::{Duration, Instant, timeout_at};
 use self::status::GrpcStatus;
 use self::stream::GrpcBody;
 use super::{Binding, Envelope, Rejection};
+use crate::server::cards;
 use crate::server::edge::header_names::grpc::{ENCODING, FIRST_EVENT_ID, TIMEOUT};
 use crate::server::edge::request_log::Refused;
 use crate::server::edge::respond::{ReplyBody, text};
@@ -145,7 +146,9 @@ impl Binding for Grpc {
         // Only the server knows the addresses it is reached at.
         let reply = match reply {
             Reply::Card(card) => {
-                Reply::Card(AgentCard { supported_interfaces: agent.interfaces.clone(), ..(*card).clone() }.into())
+                let mut card = AgentCard { supported_interfaces: agent.interfaces.clone(), ..(*card).clone() };
+                card.signatures = cards::signatures(&card, agent);
+                Reply::Card(card.into())
             }
             reply => reply,
         };

@@ -95,7 +95,7 @@ fn answer(agent: &Mounted, dialect: Dialect, reply: &Reply, content_type: Header
     match reply {
         // Clients of other SDKs decode the body of a delete, so there is one.
         Reply::Deleted => body.extend_from_slice(b"{}"),
-        Reply::Card(card) => body.extend_from_slice(&cards::encode_reply(dialect, card, &agent.interfaces)),
+        Reply::Card(card) => body.extend_from_slice(&cards::encode_reply(dialect, card, agent)),
         _ => dialect.write_reply(reply, &mut body),
     }
     let mut response = json(StatusCode::OK, content_type, body);

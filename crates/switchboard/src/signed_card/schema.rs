@@ -1,5 +1,5 @@
 //! The members of an agent card of A2A 1.0, as far as its signature depends on them: of what kind each is, and when it is there
-//! (specification 4.4 and 8.4.1).
+//! (specification 4.4 and 8.4.1); and those of a card of 0.3, for which only the names matter.
 
 /// A member: its name, its kind, and when it is there.
 pub(super) type Field = (&'static str, Kind, Presence);
@@ -138,4 +138,69 @@ const FLOWS: &[Field] = &[
         ]),
         Explicit,
     ),
+];
+
+/// The members of a card of 0.3.0 (specification 5.5). Presence has no meaning in 0.3: every member counts as it was written.
+pub(super) const CARD_OF_0_3: &[Field] = &[
+    ("protocolVersion", Text, Explicit),
+    ("name", Text, Explicit),
+    ("description", Text, Explicit),
+    ("url", Text, Explicit),
+    ("preferredTransport", Text, Explicit),
+    ("additionalInterfaces", Messages(&[("url", Text, Explicit), ("transport", Text, Explicit)]), Explicit),
+    ("iconUrl", Text, Explicit),
+    ("provider", Message(PROVIDER), Explicit),
+    ("version", Text, Explicit),
+    ("documentationUrl", Text, Explicit),
+    ("capabilities", Message(CAPABILITIES_OF_0_3), Explicit),
+    ("securitySchemes", Map(SCHEME_OF_0_3), Explicit),
+    ("security", Free, Explicit),
+    ("defaultInputModes", Texts, Explicit),
+    ("defaultOutputModes", Texts, Explicit),
+    ("skills", Messages(SKILL_OF_0_3), Explicit),
+    ("supportsAuthenticatedExtendedCard", Bool, Explicit),
+];
+
+const CAPABILITIES_OF_0_3: &[Field] = &[
+    ("streaming", Bool, Explicit),
+    ("pushNotifications", Bool, Explicit),
+    ("stateTransitionHistory", Bool, Explicit),
+    ("extensions", Messages(EXTENSION), Explicit),
+];
+
+const SKILL_OF_0_3: &[Field] = &[
+    ("id", Text, Explicit),
+    ("name", Text, Explicit),
+    ("description", Text, Explicit),
+    ("tags", Texts, Explicit),
+    ("examples", Texts, Explicit),
+    ("inputModes", Texts, Explicit),
+    ("outputModes", Texts, Explicit),
+    ("security", Free, Explicit),
+];
+
+const SCHEME_OF_0_3: &[Field] = &[
+    ("type", Text, Explicit),
+    ("description", Text, Explicit),
+    ("name", Text, Explicit),
+    ("in", Text, Explicit),
+    ("scheme", Text, Explicit),
+    ("bearerFormat", Text, Explicit),
+    ("flows", Message(FLOWS_OF_0_3), Explicit),
+    ("oauth2MetadataUrl", Text, Explicit),
+    ("openIdConnectUrl", Text, Explicit),
+];
+
+const FLOWS_OF_0_3: &[Field] = &[
+    ("authorizationCode", Message(FLOW_OF_0_3), Explicit),
+    ("clientCredentials", Message(FLOW_OF_0_3), Explicit),
+    ("implicit", Message(FLOW_OF_0_3), Explicit),
+    ("password", Message(FLOW_OF_0_3), Explicit),
+];
+
+const FLOW_OF_0_3: &[Field] = &[
+    ("authorizationUrl", Text, Explicit),
+    ("tokenUrl", Text, Explicit),
+    ("refreshUrl", Text, Explicit),
+    ("scopes", Texted, Explicit),
 ];

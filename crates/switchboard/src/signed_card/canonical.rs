@@ -2,20 +2,21 @@
 //!
 //! The specification says which members are there (A2A 1.0, 8.4.1), and the SDKs leave out more than it allows, so that one card
 //! has several forms. All are written from the JSON as it came: members that this library does not know may have been signed.
+//! 0.3 does not say in which form a card is signed; its forms are those of the SDKs that sign and verify cards of 0.3.
 
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::schema::{CARD, Field, Kind, Presence};
+use super::schema::{CARD, CARD_OF_0_3, Field, Kind, Presence};
 
 /// How deep a card may be nested.
 const DEPTH_MAX: usize = 64;
 
 /// JSON whose objects have each name once.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Node {
+pub(crate) enum Node {
     Null,
     Bool(bool),
     Number(f64),
@@ -24,46 +25,172 @@ pub(super) enum Node {
     Object(Vec<(String, Self)>),
 }
 
+/// What a signature says something about.
+#[cfg(feature = "client")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cover {
+    /// Every member of the card.
+    Whole,
+    /// The members that a card of 1.0 has, and no others.
+    V1_0,
+    /// The members that a card of 0.3 has, and no others.
+    V0_3,
+}
+
 /// One way to write a card for its signature.
-pub(super) struct Form {
-    pub(super) bytes: Vec<u8>,
-    /// Whether members that the schema of 1.0 does not have were left out: the signature says nothing about them.
-    pub(super) is_partial: bool,
+#[cfg(feature = "client")]
+pub(crate) struct Form {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) cover: Cover,
 }
 
 /// Every form of a card that a signer may have signed; the one of the specification comes first.
-pub(super) fn forms(card: &Node) -> Vec<Form> {
+#[cfg(feature = "client")]
+pub(crate) fn forms(card: &Node) -> Vec<Form> {
     let (whole, known) = (shaped(card, CARD, true, true), shaped(card, CARD, false, true));
     let (card_bare, whole_bare, known_bare) = (bare(card), bare(&whole), bare(&known));
     let of_0_3 = bare(&without_defaults_of_0_3(card));
+    let known_of_0_3 = projected(card, CARD_OF_0_3);
+    let known_bare_of_0_3 = bare(&known_of_0_3);
+    let known_short_of_0_3 = bare(&without_defaults_of_0_3(&known_of_0_3));
     let all = [
-        (&whole, Letters::Utf8, false),
-        (card, Letters::Utf8, false),
-        (&known, Letters::Utf8, true),
+        (&whole, Letters::Utf8, Cover::Whole),
+        (card, Letters::Utf8, Cover::Whole),
+        (&known, Letters::Utf8, Cover::V1_0),
         // The SDKs leave out everything that is empty, also where the specification requires it.
-        (&whole_bare, Letters::Utf8, false),
-        (&card_bare, Letters::Utf8, false),
-        (&known_bare, Letters::Utf8, true),
+        (&whole_bare, Letters::Utf8, Cover::Whole),
+        (&card_bare, Letters::Utf8, Cover::Whole),
+        (&known_bare, Letters::Utf8, Cover::V1_0),
         // Earlier ones for Python escape what is not ASCII, and the one of 0.3 leaves out what has its default.
-        (&whole_bare, Letters::Ascii, false),
-        (&card_bare, Letters::Ascii, false),
-        (&known_bare, Letters::Ascii, true),
-        (&of_0_3, Letters::Ascii, false),
+        (&whole_bare, Letters::Ascii, Cover::Whole),
+        (&card_bare, Letters::Ascii, Cover::Whole),
+        (&known_bare, Letters::Ascii, Cover::V1_0),
+        (&of_0_3, Letters::Ascii, Cover::Whole),
+        (&known_short_of_0_3, Letters::Ascii, Cover::V0_3),
+        (&known_bare_of_0_3, Letters::Ascii, Cover::V0_3),
+        (&known_bare_of_0_3, Letters::Utf8, Cover::V0_3),
+        (&known_of_0_3, Letters::Utf8, Cover::V0_3),
     ];
     let mut forms: Vec<Form> = Vec::new();
-    for (node, letters, is_partial) in all {
+    for (node, letters, cover) in all {
         let bytes = written(node, letters);
         if !forms.iter().any(|form| form.bytes == bytes) {
-            forms.push(Form { bytes, is_partial });
+            forms.push(Form { bytes, cover });
         }
     }
     forms
 }
 
-/// All members of a card, and those that the schema of 1.0 has, as JSON.
-pub(super) fn all_and_known_members(card: &Node) -> (Vec<u8>, Vec<u8>) {
-    let of = |keeps_unknown| written(&shaped(card, CARD, keeps_unknown, false), Letters::Utf8);
-    (of(true), of(false))
+/// What is signed of a card.
+#[cfg(feature = "server")]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Payload {
+    pub(crate) bytes: Vec<u8>,
+    /// Whether empty members are left out, as SDKs do. Such a signature says nothing about them: a requirement without scopes could
+    /// be removed from the card. It is marked, and counts only for readers that know no other form.
+    pub(crate) is_non_empty: bool,
+}
+
+/// What is signed of a card of 1.0: the form of the specification first, and then those of SDKs that leave out more than it says
+/// or escape what is not ASCII, where they differ.
+///
+/// # Errors
+/// When the JSON is no card.
+#[cfg(feature = "server")]
+pub(crate) fn payloads_of_1_0(json: &[u8]) -> Result<Vec<Payload>, String> {
+    let known = shaped(&Node::read_card(json)?, CARD, false, true);
+    let bare = bare(&known);
+    Ok(distinct([written(&known, Letters::Utf8), written(&bare, Letters::Utf8), written(&bare, Letters::Ascii)]))
+}
+
+/// What is signed of a card of 0.3, which does not say in which form: every member in canonical JSON, and the form of the SDK for
+/// Python, which verifies cards of 0.3.
+///
+/// # Errors
+/// When the JSON is no card.
+#[cfg(feature = "server")]
+pub(crate) fn payloads_of_0_3(json: &[u8]) -> Result<Vec<Payload>, String> {
+    let known = projected(&Node::read_card(json)?, CARD_OF_0_3);
+    let short = bare(&without_defaults_of_0_3(&known));
+    Ok(distinct([written(&known, Letters::Utf8), written(&short, Letters::Ascii)]))
+}
+
+/// The first has every member; those that are the same as an earlier one are left out.
+#[cfg(feature = "server")]
+fn distinct<const N: usize>(forms: [Vec<u8>; N]) -> Vec<Payload> {
+    let mut payloads: Vec<Payload> = Vec::with_capacity(N);
+    for bytes in forms {
+        if !payloads.iter().any(|payload| payload.bytes == bytes) {
+            payloads.push(Payload { bytes, is_non_empty: !payloads.is_empty() });
+        }
+    }
+    payloads
+}
+
+/// All members of a card, as JSON.
+#[cfg(feature = "client")]
+pub(crate) fn all_members(card: &Node) -> Vec<u8> {
+    written(&shaped(card, CARD, true, false), Letters::Utf8)
+}
+
+/// The members of a card that signatures with these covers say something about, as JSON.
+#[cfg(feature = "client")]
+pub(crate) fn covered_members(card: &Node, covers: &[Cover]) -> Vec<u8> {
+    let mut members = Node::Object(Vec::new());
+    for cover in covers {
+        let covered = match cover {
+            Cover::Whole => shaped(card, CARD, true, false),
+            Cover::V1_0 => shaped(card, CARD, false, false),
+            Cover::V0_3 => projected(card, CARD_OF_0_3),
+        };
+        members = united(members, covered);
+    }
+    written(&members, Letters::Utf8)
+}
+
+/// The members that these fields name, at any depth, as they are.
+fn projected(node: &Node, fields: &'static [Field]) -> Node {
+    let Node::Object(members) = node else { return node.clone() };
+    let kept = members.iter().filter_map(|(name, value)| {
+        let (_, kind, _) = fields.iter().find(|(known, ..)| known == name)?;
+        Some((name.clone(), each_message(kind, value, &|value, fields| projected(value, fields))))
+    });
+    Node::Object(kept.collect())
+}
+
+/// A value with its messages changed.
+fn each_message(kind: &Kind, value: &Node, change: &dyn Fn(&Node, &'static [Field]) -> Node) -> Node {
+    match (kind, value) {
+        (Kind::Message(fields), value) => change(value, fields),
+        (Kind::Messages(fields), Node::List(items)) => {
+            Node::List(items.iter().map(|item| change(item, fields)).collect())
+        }
+        (Kind::Map(fields), Node::Object(members)) => {
+            let of = |(name, value): &(String, Node)| (name.clone(), change(value, fields));
+            Node::Object(members.iter().map(of).collect())
+        }
+        _ => value.clone(),
+    }
+}
+
+/// The members of both, which are parts of one card.
+#[cfg(feature = "client")]
+fn united(one: Node, other: Node) -> Node {
+    match (one, other) {
+        (Node::Object(mut members), Node::Object(others)) => {
+            for (name, value) in others {
+                match members.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, own)) => *own = united(std::mem::replace(own, Node::Null), value),
+                    None => members.push((name, value)),
+                }
+            }
+            Node::Object(members)
+        }
+        (Node::List(items), Node::List(others)) if items.len() == others.len() => {
+            Node::List(items.into_iter().zip(others).map(|(one, other)| united(one, other)).collect())
+        }
+        (one, _) => one,
+    }
 }
 
 /// A message by the rules of presence: what is required is there, what is explicitly set stays, other defaults go.
@@ -81,18 +208,8 @@ fn shaped(node: &Node, fields: &'static [Field], keeps_unknown: bool, adds_requi
         if *value == Node::Null {
             continue;
         }
-        let message = |value: &Node, fields| shaped(value, fields, keeps_unknown, adds_required);
-        let value = match (kind, value) {
-            (Kind::Message(fields), value) => message(value, fields),
-            (Kind::Messages(fields), Node::List(items)) => {
-                Node::List(items.iter().map(|item| message(item, fields)).collect())
-            }
-            (Kind::Map(fields), Node::Object(members)) => {
-                let of = |(name, value): &(String, Node)| (name.clone(), message(value, fields));
-                Node::Object(members.iter().map(of).collect())
-            }
-            _ => value.clone(),
-        };
+        let message = |value: &Node, fields: &'static [Field]| shaped(value, fields, keeps_unknown, adds_required);
+        let value = each_message(kind, value, &message);
         if *presence != Presence::Implicit || !is_default(&value) {
             out.push((name.clone(), value));
         }
@@ -271,7 +388,7 @@ fn number_text(number: f64) -> String {
 impl Node {
     /// Reads a card without its signatures. A name that stands twice in an object is refused, because two readers could take two
     /// different values for it.
-    pub(super) fn read_card(json: &[u8]) -> Result<Self, String> {
+    pub(crate) fn read_card(json: &[u8]) -> Result<Self, String> {
         let raw: &RawValue = serde_json::from_slice(json).map_err(|error| format!("the card is not JSON: {error}"))?;
         match Self::read(raw, 0)? {
             Self::Object(mut members) => {
@@ -343,5 +460,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 }
 
 #[cfg(test)]
+#[cfg(feature = "client")]
 #[path = "canonical_tests.rs"]
 mod tests;

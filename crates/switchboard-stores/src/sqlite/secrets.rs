@@ -1,0 +1,513 @@
+//! Encrypts the secrets of webhooks in the file: `token` and `auth_credentials` of `push` (AES-256-GCM). A secret is bound to its
+//! row and column, so that one who can write the file cannot have it sent to another receiver.
+//!
+//! The keys come from outside, or from a file beside the database that is made with the first secret. A backup of the database
+//! does not contain it. If it is lost, the secrets cannot be read and webhooks are posted to without them; nothing else is lost.
+
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use rusqlite::{Connection, params};
+use switchboard_core::model::Timestamp;
+use switchboard_engine::ports::store::StoreError;
+
+use super::FileError;
+use super::checksums::PushColumns;
+use super::deliveries::{AFTER_PUSH, PUSH_COLUMNS, push_columns_unchecked};
+use super::error::Failure;
+use super::files::{beside, folder_of, sync_folder};
+use super::ledger::{read_meta, write_meta};
+use super::open::{Opened, SqliteOptions, open};
+
+/// What a key begins with as text, and an encrypted secret.
+const KEY_PREFIX: &str = "swkey_";
+const SEALED_PREFIX: &str = "sealed1.";
+const KEY_BYTES: usize = 32;
+/// A change of keys needs two.
+const SECRET_KEYS_MAX: usize = 8;
+const KEY_FILE_BYTES_MAX: u64 = 16 * 1_024;
+/// How many rows are read before they are written.
+const ROWS_MAX: i64 = 1_024;
+
+/// The number in `meta` that says that every secret of the file is encrypted.
+pub(super) const SECRETS_SEALED: &str = "secrets_sealed";
+
+/// Keys that the secrets of webhooks are encrypted with: the first encrypts, all decrypt.
+///
+/// As text, each is `swkey_` and the base64 of 32 random bytes, separated by white space or commas; `#` begins a comment that ends
+/// with its line.
+#[derive(Clone)]
+pub struct SecretKeys {
+    keys: Vec<[u8; KEY_BYTES]>,
+}
+
+/// Why keys cannot be used. Says nothing of what they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretKeysError(String);
+
+impl fmt::Display for SecretKeysError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SecretKeysError {}
+
+impl fmt::Debug for SecretKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.ids()).finish()
+    }
+}
+
+impl SecretKeys {
+    /// Reads keys.
+    ///
+    /// # Errors
+    /// When there is none, one of them is no key, or there are more than 8.
+    pub fn parse(text: &str) -> Result<Self, SecretKeysError> {
+        let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+        let words = lines.flat_map(|line| line.split(|letter: char| letter.is_whitespace() || letter == ','));
+        let mut keys = Vec::new();
+        for (index, word) in words.filter(|word| !word.is_empty()).enumerate() {
+            let key = word.strip_prefix(KEY_PREFIX).and_then(|text| STANDARD.decode(text).ok()?.try_into().ok());
+            keys.push(key.ok_or_else(|| {
+                SecretKeysError(format!(
+                    "key {}: expected {KEY_PREFIX} and the base64 of {KEY_BYTES} random bytes",
+                    index + 1
+                ))
+            })?);
+        }
+        match keys.len() {
+            1..=SECRET_KEYS_MAX => Ok(Self { keys }),
+            0 => Err(SecretKeysError(format!(
+                "no key in it; expected {KEY_PREFIX} and the base64 of {KEY_BYTES} random bytes"
+            ))),
+            count => Err(SecretKeysError(format!("expected at most {SECRET_KEYS_MAX} keys, got {count}"))),
+        }
+    }
+
+    /// A new key.
+    ///
+    /// # Errors
+    /// When the system gives no randomness.
+    pub fn generate() -> Result<Self, SecretKeysError> {
+        let mut key = [0; KEY_BYTES];
+        let failed = |_| SecretKeysError("no key could be made: the system gives no randomness".to_owned());
+        aws_lc_rs::rand::fill(&mut key).map_err(failed)?;
+        Ok(Self { keys: vec![key] })
+    }
+
+    /// These keys with those behind them.
+    #[must_use]
+    pub fn before(mut self, older: &Self) -> Self {
+        let new: Vec<_> = older.keys.iter().filter(|key| !self.keys.contains(key)).copied().collect();
+        self.keys.extend(new);
+        self.keys.truncate(SECRET_KEYS_MAX);
+        self
+    }
+
+    /// The first key alone.
+    #[must_use]
+    pub fn newest(&self) -> Self {
+        Self { keys: self.keys[..1].to_vec() }
+    }
+
+    /// How many keys there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// What encrypted secrets call the keys. It tells nothing about them.
+    #[must_use]
+    pub fn ids(&self) -> Vec<String> {
+        self.keys.iter().map(key_id).collect()
+    }
+
+    /// The keys as text, for a file that only its owner can read.
+    fn text(&self) -> String {
+        let lines = self.keys.iter().map(|key| format!("{KEY_PREFIX}{}  # {}\n", STANDARD.encode(key), key_id(key)));
+        let head = "# Encrypts the secrets of webhooks. Keep a copy apart from backups of the database.\n".to_owned();
+        lines.fold(head, |text, line| text + &line)
+    }
+
+    /// Writes the keys to a file that only its owner can read, in the place of the one that is there.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, file: &Path) -> std::io::Result<()> {
+        let next = beside(file, ".next");
+        match std::fs::remove_file(&next) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => (),
+        }
+        self.write_new(&next)?;
+        std::fs::rename(&next, file)?;
+        sync_folder(folder_of(file))
+    }
+
+    fn write_new(&self, file: &Path) -> std::io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut opened = options.open(file)?;
+        opened.write_all(self.text().as_bytes())?;
+        opened.sync_all()
+    }
+
+    /// Reads keys from a file; none if there is no such file.
+    ///
+    /// # Errors
+    /// When it cannot be read, others than its owner can read it, or it has no keys.
+    pub fn read(file: &Path) -> Result<Option<Self>, SecretKeysError> {
+        let wrong = |why: &dyn fmt::Display| SecretKeysError(format!("{}: {why}", file.display()));
+        let opened = match std::fs::File::open(file) {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(wrong(&error)),
+        };
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = opened.metadata().map_err(|error| wrong(&error))?.permissions().mode();
+            if mode & 0o077 != 0 {
+                return Err(wrong(&format_args!(
+                    "others than its owner can read it; `chmod 600 {}` keeps it private",
+                    file.display()
+                )));
+            }
+        }
+        let mut text = String::new();
+        opened.take(KEY_FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| wrong(&error))?;
+        Self::parse(&text).map(Some).map_err(|error| wrong(&error))
+    }
+
+    fn seal(&self, place: &Place<'_>, secret: &str) -> Option<String> {
+        let key = self.keys.first()?;
+        let mut bytes = secret.as_bytes().to_vec();
+        let sealing = RandomizedNonceKey::new(&AES_256_GCM, key).ok()?;
+        let nonce = sealing.seal_in_place_append_tag(place.aad(), &mut bytes).ok()?;
+        let sealed = [&nonce.as_ref()[..], &bytes].concat();
+        Some(format!("{SEALED_PREFIX}{}.{}", key_id(key), STANDARD_NO_PAD.encode(sealed)))
+    }
+
+    fn open(&self, place: &Place<'_>, sealed: &str) -> Option<String> {
+        let (id, text) = sealed.strip_prefix(SEALED_PREFIX)?.split_once('.')?;
+        let key = self.keys.iter().find(|key| key_id(key) == id)?;
+        let bytes = STANDARD_NO_PAD.decode(text).ok()?;
+        let (nonce, rest) = bytes.split_first_chunk::<NONCE_LEN>()?;
+        let opening = RandomizedNonceKey::new(&AES_256_GCM, key).ok()?;
+        let mut rest = rest.to_vec();
+        let secret = opening.open_in_place(Nonce::from(nonce), place.aad(), &mut rest).ok()?;
+        String::from_utf8(secret.to_vec()).ok()
+    }
+}
+
+/// The beginning of a digest: enough to tell keys apart, and too little to find one.
+fn key_id(key: &[u8; KEY_BYTES]) -> String {
+    digest(&SHA256, key).as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Where a secret is.
+struct Place<'a> {
+    task_no: i64,
+    config_id: &'a str,
+    column: &'static str,
+}
+
+impl Place<'_> {
+    fn aad(&self) -> Aad<String> {
+        Aad::from(format!("push/{}/{}/{}", self.task_no, self.column, self.config_id))
+    }
+}
+
+/// Where the keys are.
+#[derive(Clone, Debug, Default)]
+pub enum SecretKeySource {
+    /// In a file beside the database, which is made with the first secret.
+    #[default]
+    Beside,
+    /// These.
+    Keys(SecretKeys),
+    /// Nowhere: secrets are neither read nor written, for work on a file that has nothing to do with them.
+    Untouched,
+}
+
+/// The file that keys are in if none are given: it is beside the database, and not in it.
+#[must_use]
+pub fn secret_key_file(database: &Path) -> PathBuf {
+    beside(database, ".secrets-key")
+}
+
+/// The keys of an open file.
+pub(super) struct Secrets {
+    /// Where the first key is written to; none if the keys were given.
+    file: Option<PathBuf>,
+    keys: Mutex<Option<SecretKeys>>,
+    is_untouched: bool,
+    /// Whether it was logged that a secret cannot be read.
+    is_loss_told: AtomicBool,
+}
+
+impl Secrets {
+    /// Those that were given, else those beside the database, if there are any yet.
+    pub(super) fn of(database: &Path, source: &SecretKeySource) -> Result<Self, FileError> {
+        let (file, keys) = match source {
+            SecretKeySource::Keys(keys) => (None, Some(keys.clone())),
+            SecretKeySource::Beside => {
+                let file = secret_key_file(database);
+                let keys = read_keys(database, &file)?;
+                (Some(file), keys)
+            }
+            SecretKeySource::Untouched => return Ok(Self::untouched()),
+        };
+        let is_untouched = false;
+        Ok(Self { file, keys: Mutex::new(keys), is_untouched, is_loss_told: AtomicBool::new(false) })
+    }
+
+    /// None of them, for work that reads no secrets.
+    pub(super) fn untouched() -> Self {
+        Self { file: None, keys: Mutex::new(None), is_untouched: true, is_loss_told: AtomicBool::new(true) }
+    }
+
+    /// The keys, which are made and written down before the first secret is.
+    fn to_seal(&self) -> Result<SecretKeys, Failure> {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keys) = &*keys {
+            return Ok(keys.clone());
+        }
+        let unavailable =
+            |why: String| StoreError::Unavailable(format!("secrets of webhooks cannot be encrypted: {why}"));
+        let file = self.file.as_ref().ok_or_else(|| unavailable("there is no key".to_owned()))?;
+        let made = SecretKeys::generate().map_err(|error| unavailable(error.to_string()))?;
+        let written = made.write_new(file).and_then(|()| sync_folder(folder_of(file)));
+        written.map_err(|error| unavailable(format!("{}: {error}", file.display())))?;
+        tracing::info!(file = %file.display(), "key for the secrets of webhooks made; keep a copy of it apart from backups");
+        *keys = Some(made.clone());
+        Ok(made)
+    }
+
+    /// Encrypts the secrets of a row that is about to be written.
+    pub(super) fn seal(&self, columns: &mut PushColumns) -> Result<(), Failure> {
+        if columns.token.is_none() && columns.auth_credentials.is_none() {
+            return Ok(());
+        }
+        let keys = self.to_seal()?;
+        seal_with(&keys, columns)
+    }
+
+    /// Decrypts the secrets of a row. What cannot be read is left out, with the scheme that it belongs to.
+    pub(super) fn open(&self, columns: &mut PushColumns) {
+        if columns.token.is_none() && columns.auth_credentials.is_none() {
+            return;
+        }
+        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if !open_with(keys.as_ref(), columns) && !self.is_loss_told.swap(true, Ordering::Relaxed) {
+            tracing::error!(
+                webhook = columns.config_id,
+                "secrets of webhooks cannot be read: their key is missing; they are posted to without them"
+            );
+        }
+    }
+}
+
+fn seal_with(keys: &SecretKeys, columns: &mut PushColumns) -> Result<(), Failure> {
+    let PushColumns { task_no, config_id, token, auth_credentials, .. } = columns;
+    for (column, secret) in [("token", token), ("auth_credentials", auth_credentials)] {
+        let Some(plain) = secret else { continue };
+        let place = Place { task_no: *task_no, config_id, column };
+        let sealed = keys.seal(&place, plain);
+        let failed = || StoreError::Unavailable("a secret of a webhook could not be encrypted".to_owned());
+        *secret = Some(sealed.ok_or_else(failed)?);
+    }
+    Ok(())
+}
+
+/// Whether every secret could be read.
+fn open_with(keys: Option<&SecretKeys>, columns: &mut PushColumns) -> bool {
+    let PushColumns { task_no, config_id, token, auth_scheme, auth_credentials, .. } = columns;
+    let open = |column, sealed: &str| keys?.open(&Place { task_no: *task_no, config_id, column }, sealed);
+    let mut is_whole = true;
+    if let Some(sealed) = token.take() {
+        *token = open("token", &sealed);
+        is_whole &= token.is_some();
+    }
+    if let Some(sealed) = auth_credentials.take() {
+        *auth_credentials = open("auth_credentials", &sealed);
+        is_whole &= auth_credentials.is_some();
+        if auth_credentials.is_none() {
+            // A scheme without credentials would ask the server for a token of its own.
+            *auth_scheme = None;
+        }
+    }
+    is_whole
+}
+
+fn read_keys(database: &Path, file: &Path) -> Result<Option<SecretKeys>, FileError> {
+    let unfit = |error: SecretKeysError| FileError::SecretKeys { path: database.to_owned(), why: error.to_string() };
+    SecretKeys::read(file).map_err(unfit)
+}
+
+/// What became of the secrets of a file that were encrypted anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resealed {
+    /// Webhooks whose secrets are now encrypted with the first key.
+    pub webhooks: u64,
+    /// Webhooks whose secrets none of the keys can read. They stay as they are.
+    pub unread: u64,
+}
+
+/// Encrypts every secret of a database that no process has open with the first of these keys.
+///
+/// # Errors
+/// When there is no database, a process has it open, or it cannot be read or written. Nothing is changed then.
+pub fn reseal(database: &Path, keys: &SecretKeys, now: Timestamp) -> Result<Resealed, FileError> {
+    with_file(database, now, |writer| seal_anew(writer, keys))
+}
+
+/// Makes a new key in a file of keys, and encrypts every secret of a database that no process has open with it. Until that is
+/// done, both keys are in the file; then the older ones leave it, unless they are all that could read some secret.
+///
+/// # Errors
+/// When there is no database, a process has it open, there is no key yet, or something cannot be read or written. The
+/// secrets can be read with the keys in the file at any moment.
+pub fn rotate_secret_keys(database: &Path, file: &Path, now: Timestamp) -> Result<Resealed, FileError> {
+    let unfit = |why: &dyn fmt::Display| FileError::SecretKeys { path: database.to_owned(), why: why.to_string() };
+    let Some(older) = read_keys(database, file)? else {
+        return Err(unfit(&format_args!("{} does not exist: there is no key to change yet", file.display())));
+    };
+    let keys = SecretKeys::generate().map_err(|error| unfit(&error))?.before(&older);
+    let resealed = with_file(database, now, |writer| {
+        let unwritten = |error| StoreError::Unavailable(format!("{} cannot be written: {error}", file.display()));
+        keys.write(file).map_err(unwritten)?;
+        seal_anew(writer, &keys)
+    })?;
+    if resealed.unread == 0 {
+        keys.newest().write(file).map_err(|source| FileError::Io { path: file.to_owned(), source })?;
+    }
+    Ok(resealed)
+}
+
+/// Runs something on a file that no other process has open.
+fn with_file<T>(
+    database: &Path,
+    now: Timestamp,
+    run: impl FnOnce(&Connection) -> Result<T, Failure>,
+) -> Result<T, FileError> {
+    if !database.exists() {
+        return Err(FileError::Missing { path: database.to_owned() });
+    }
+    let Opened { lock, writer, readers, .. } = open(database, &SqliteOptions::default(), now)?;
+    drop(readers);
+    let done = run(&writer).map_err(|failure| FileError::Store { path: database.to_owned(), failure: failure.0 });
+    let closed = writer.close().map_err(|(_, source)| FileError::Sqlite { path: database.to_owned(), source });
+    drop(lock);
+    done.and_then(|done| closed.map(|()| done))
+}
+
+/// Whether a secret of a row is written as it is.
+pub(super) fn is_plain(columns: &PushColumns) -> bool {
+    let secrets = [columns.token.as_deref(), columns.auth_credentials.as_deref()];
+    secrets.into_iter().flatten().any(|secret| !secret.starts_with(SEALED_PREFIX))
+}
+
+/// Whether these keys can read the secrets of a row.
+pub(super) fn is_readable(keys: Option<&SecretKeys>, columns: &PushColumns) -> bool {
+    open_with(keys, &mut columns.clone())
+}
+
+/// Notes in a file that its secrets are not encrypted yet.
+pub(super) fn begin_sealing(connection: &Connection) -> Result<(), Failure> {
+    Ok(write_meta(connection, SECRETS_SEALED, 0)?)
+}
+
+/// Encrypts the secrets of a file that was written before they were. What was written over is wiped.
+pub(super) fn seal_plain(connection: &Connection, secrets: &Secrets) -> Result<(), Failure> {
+    if secrets.is_untouched || read_meta(connection, SECRETS_SEALED)? != Some(0) {
+        return Ok(());
+    }
+    connection.pragma_update(None, "secure_delete", "on")?;
+    let transaction = connection.unchecked_transaction()?;
+    let changed = rewrite(&transaction, |columns| {
+        secrets.seal(columns)?;
+        Ok(true)
+    })?;
+    write_meta(&transaction, SECRETS_SEALED, 1)?;
+    transaction.commit()?;
+    if changed > 0 {
+        // The write-ahead log holds pages from before, too.
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        tracing::info!(webhooks = changed, "secrets of webhooks encrypted");
+    }
+    connection.pragma_update(None, "secure_delete", "off")?;
+    Ok(())
+}
+
+/// Encrypts every secret with the first of the keys.
+fn seal_anew(connection: &Connection, keys: &SecretKeys) -> Result<Resealed, Failure> {
+    let is_sealed = read_meta(connection, SECRETS_SEALED)? != Some(0);
+    connection.pragma_update(None, "secure_delete", "on")?;
+    let mut unread = 0;
+    let transaction = connection.unchecked_transaction()?;
+    let webhooks = rewrite(&transaction, |columns| {
+        let before = columns.clone();
+        if is_sealed && !open_with(Some(keys), columns) {
+            unread += 1;
+            *columns = before;
+            return Ok(false);
+        }
+        seal_with(keys, columns)?;
+        Ok(true)
+    })?;
+    write_meta(&transaction, SECRETS_SEALED, 1)?;
+    transaction.commit()?;
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(Resealed { webhooks, unread })
+}
+
+/// Changes every webhook that has secrets, and returns how many were changed. Damaged rows are left as they are.
+fn rewrite(
+    connection: &Connection,
+    mut change: impl FnMut(&mut PushColumns) -> Result<bool, Failure>,
+) -> Result<u64, Failure> {
+    let sql = format!(
+        "SELECT {PUSH_COLUMNS} FROM push WHERE push_no > ?1 AND (token IS NOT NULL OR auth_credentials IS NOT NULL)
+          ORDER BY push_no LIMIT ?2"
+    );
+    let mut select = connection.prepare(&sql)?;
+    let mut update =
+        connection.prepare("UPDATE push SET token = ?2, auth_credentials = ?3, checksum = ?4 WHERE push_no = ?1")?;
+    let (mut last, mut changed) = (i64::MIN, 0);
+    loop {
+        let mut rows = select.query([last, ROWS_MAX])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            last = row.get(0)?;
+            if let Ok(columns) = push_columns_unchecked(row)
+                && row.get::<_, i64>(AFTER_PUSH - 1)? == columns.checksum()
+            {
+                found.push(columns);
+            }
+        }
+        drop(rows);
+        if found.is_empty() {
+            return Ok(changed);
+        }
+        for mut columns in found {
+            if change(&mut columns)? {
+                changed += 1;
+                let checksum = columns.checksum();
+                update.execute(params![columns.push_no, columns.token, columns.auth_credentials, checksum])?;
+            }
+        }
+    }
+}
