@@ -47,7 +47,6 @@ pub(crate) fn uuid() -> Arc<str> {
 }
 
 /// A random text of 256 bits, which nobody can guess.
-#[cfg(feature = "client")]
 pub(crate) fn secret() -> String {
     use base64::Engine as _;
     let mut bytes = [0; 32];

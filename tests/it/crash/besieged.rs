@@ -180,7 +180,7 @@ fn a_besieged_server_answers_honest_clients_within_its_memory() {
         honest.join().unwrap()
     });
     let (peak, made) = (server.memory_peak_kib(), next.load(Ordering::Relaxed).min(HOSTILE));
-    let mut sorted = took.clone();
+    let mut sorted = took;
     sorted.sort();
     let p99 = sorted[sorted.len() * 99 / 100];
     println!(

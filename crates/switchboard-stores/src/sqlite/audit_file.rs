@@ -12,10 +12,9 @@ use super::FileError;
 use super::audit::{AuditQueue, read_chains, stored_entry};
 use super::checksums::ChainColumns;
 use super::error::Failure;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, LedgerShares};
 use super::open::{Opened, SqliteOptions, open, open_to_read};
 use super::schema::MIGRATIONS;
-use super::secrets::Secrets;
 
 /// One chain of an audit log, after it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,9 +99,8 @@ pub fn append_audit(database: &Path, clock: Arc<dyn Clock>, entry: AuditEntry) -
 fn write_one(connection: &Connection, clock: Arc<dyn Clock>, epoch: i64, entry: AuditEntry) -> Result<(), Failure> {
     let queue = Arc::new(AuditQueue::default());
     queue.push(entry);
-    let caches = (Arc::default(), Arc::default(), Arc::default());
-    let secrets = Arc::new(Secrets::untouched());
-    let mut ledger = Ledger::new(connection, clock, caches.0, caches.1, caches.2, queue, secrets, epoch)?;
+    let shares = LedgerShares { audit: queue, ..LedgerShares::offline() };
+    let mut ledger = Ledger::new(connection, clock, shares, epoch)?;
     ledger.begin()?;
     ledger.commit()
 }

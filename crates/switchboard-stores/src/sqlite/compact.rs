@@ -11,11 +11,10 @@ use switchboard_engine::ports::store::{Retention, StoreError};
 use super::FileError;
 use super::error::Failure;
 use super::files::beside;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, LedgerShares};
 use super::open::{Opened, SqliteOptions, open};
 use super::prune::candidates;
 use super::rows::unsigned;
-use super::secrets::Secrets;
 use super::totals::Totals;
 
 /// How many tasks are removed in one transaction.
@@ -64,16 +63,7 @@ pub fn compact(database: &Path, clock: Arc<dyn Clock>, retention: &Retention) ->
 fn prune(connection: &Connection, clock: Arc<dyn Clock>, epoch: i64, retention: &Retention) -> Result<(), StoreError> {
     let work = || -> Result<(), Failure> {
         let (totals, mut after, mut done_this_round) = (Totals::default(), 0, 0);
-        let mut ledger = Ledger::new(
-            connection,
-            clock,
-            Arc::default(),
-            Arc::default(),
-            Arc::default(),
-            Arc::default(),
-            Arc::new(Secrets::untouched()),
-            epoch,
-        )?;
+        let mut ledger = Ledger::new(connection, clock, LedgerShares::offline(), epoch)?;
         ledger.empty_recent()?;
         loop {
             let found = candidates(connection, &totals, &ledger.quarantine, retention, after, BATCH)?;

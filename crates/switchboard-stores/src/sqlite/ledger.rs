@@ -73,6 +73,28 @@ pub(super) enum Effect {
     Removed(TaskId),
 }
 
+/// What a ledger has in common with those that read the file beside it.
+pub(super) struct LedgerShares {
+    pub(super) stats: Arc<Stats>,
+    pub(super) quarantine: Arc<Quarantined>,
+    pub(super) unfiled: Arc<UnfiledTasks>,
+    pub(super) audit: Arc<AuditQueue>,
+    pub(super) secrets: Arc<Secrets>,
+}
+
+impl LedgerShares {
+    /// For a file that no server has open, and whose secrets are left as they are.
+    pub(super) fn offline() -> Self {
+        Self {
+            stats: Arc::default(),
+            quarantine: Arc::default(),
+            unfiled: Arc::default(),
+            audit: Arc::default(),
+            secrets: Arc::new(Secrets::untouched()),
+        }
+    }
+}
+
 /// The number of the newest removed task; it is not reused.
 pub(super) const LAST_TASK_NO: &str = "last_task_no";
 
@@ -83,13 +105,10 @@ impl<'c> Ledger<'c> {
     pub(super) fn new(
         connection: &'c Connection,
         clock: Arc<dyn Clock>,
-        stats: Arc<Stats>,
-        quarantine: Arc<Quarantined>,
-        unfiled: Arc<UnfiledTasks>,
-        audit: Arc<AuditQueue>,
-        secrets: Arc<Secrets>,
+        beside: LedgerShares,
         epoch: i64,
     ) -> rusqlite::Result<Self> {
+        let LedgerShares { stats, quarantine, unfiled, audit, secrets } = beside;
         let now = clock.now();
         let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         Ok(Self {

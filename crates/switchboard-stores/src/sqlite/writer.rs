@@ -20,7 +20,7 @@ use super::answers::{Reply, WakeList};
 use super::audit::{AUDIT_WAIT_MAX, AuditQueue};
 use super::cache::{Cache, Committed};
 use super::error::{Failure, stopped};
-use super::ledger::{Effect, Ledger};
+use super::ledger::{Effect, Ledger, LedgerShares};
 use super::open::SqliteOptions;
 use super::presence::Presence;
 use super::quarantine::Quarantined;
@@ -137,9 +137,14 @@ impl Writer {
         let thread = std::thread::Builder::new().name("sqlite-write".to_owned());
         let stats = caches.stats.clone();
         let write = move || {
-            let (stats, quarantine) = (caches.stats.clone(), caches.quarantine.clone());
-            let (unfiled, audit, secrets) = (caches.unfiled.clone(), caches.audit.clone(), caches.secrets.clone());
-            match Ledger::new(&connection, clock, stats, quarantine, unfiled, audit, secrets, epoch) {
+            let shares = LedgerShares {
+                stats: caches.stats.clone(),
+                quarantine: caches.quarantine.clone(),
+                unfiled: caches.unfiled.clone(),
+                audit: caches.audit.clone(),
+                secrets: caches.secrets.clone(),
+            };
+            match Ledger::new(&connection, clock, shares, epoch) {
                 Ok(ledger) => {
                     let _ = ready.send(Ok(()));
                     serve(ledger, &requests, &caches, &mut presence, idle);

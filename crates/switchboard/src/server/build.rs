@@ -29,6 +29,7 @@ use super::serving::Server;
 use super::transport::tls::Tls;
 use crate::outbound::{AddressPolicy, Client, Trust};
 use crate::protocol_binding::ProtocolBinding;
+use crate::random;
 use crate::signing_keys::SigningKeys;
 use crate::webhooks::{OwnTokens, WebhookSender};
 
@@ -261,7 +262,7 @@ impl ServerBuilder {
                 ));
             }
             // Posts come back to this process, so a secret that nobody else knows will do.
-            None if *self_fire => Some(InternalTokens::new(&fresh_secret()?)),
+            None if *self_fire => Some(InternalTokens::new(&random::secret())),
             None => None,
         };
         let Some(tokens) = tokens.filter(|_| *self_fire) else {
@@ -363,14 +364,6 @@ fn parse_public_url(url: &str) -> Result<Uri, ServeError> {
         return Err(wrong("must not have a query"));
     }
     Ok(parsed)
-}
-
-/// A secret that only this process knows.
-#[expect(clippy::disallowed_methods, reason = "a key must come from the system, and no test depends on its value")]
-fn fresh_secret() -> Result<String, ServeError> {
-    let mut bytes = [0_u8; 32];
-    getrandom::fill(&mut bytes).map_err(|error| ServeError::new(format!("there is no randomness: {error}")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Where the key that all callers share comes from.

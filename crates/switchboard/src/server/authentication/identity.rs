@@ -6,7 +6,7 @@ use switchboard_core::model::{Principal, Tenant, Timestamp};
 
 use super::ending::Revocation;
 
-/// Who calls, and what the caller may do: what an [`Authenticator`] finds out about a request.
+/// Who calls, and what the caller may do: what an [`Authenticator`](crate::Authenticator) finds out about a request.
 ///
 /// ```
 /// use switchboard::Identity;
