@@ -1,9 +1,9 @@
 //! Drives fuzz targets on stable Rust. A target is a plain function of some bytes that panics if a property does not hold;
 //! it lives in the tests of the crate whose decoder it calls. [`run`] gives it every entry of its corpus, and then mutations
-//! of them, drawn from a seed, until its time is over.
+//! of them, drawn from a seed: always the same ones, however fast the machine is, unless a time is given.
 //!
-//! `SWITCHBOARD_FUZZ_MS` is the time for each target, 300 ms by default and 10 s with `SWITCHBOARD_TEST_LONG`;
-//! `SWITCHBOARD_FUZZ_SEED` is the seed. A failure prints the seed, the number of the input and the input, and
+//! There are 2,000 inputs for each target, 100,000 with `SWITCHBOARD_TEST_LONG`, and as many as fit into `SWITCHBOARD_FUZZ_MS` where it is
+//! set. `SWITCHBOARD_FUZZ_SEED` is the seed. A failure prints the seed, the number of the input and the input, and
 //! `SWITCHBOARD_FUZZ_AT` repeats that one input.
 
 mod mutate;
@@ -29,7 +29,8 @@ pub fn run(name: &str, corpus: &[Vec<u8>], target: impl Fn(&[u8])) {
     assert!(!corpus.is_empty(), "{name} has no corpus");
     let number = |variable: &str| std::env::var(variable).ok().and_then(|text| text.parse::<u64>().ok());
     let is_long = std::env::var_os("SWITCHBOARD_TEST_LONG").is_some();
-    let time = Duration::from_millis(number("SWITCHBOARD_FUZZ_MS").unwrap_or(if is_long { 10_000 } else { 300 }));
+    let time = number("SWITCHBOARD_FUZZ_MS").map(Duration::from_millis);
+    let inputs = corpus.len() as u64 + if is_long { 100_000 } else { 2_000 };
     let seed = number("SWITCHBOARD_FUZZ_SEED").unwrap_or(1);
     let only = number("SWITCHBOARD_FUZZ_AT");
     let (began, mut at) = (Instant::now(), only.unwrap_or(0));
@@ -50,7 +51,11 @@ pub fn run(name: &str, corpus: &[Vec<u8>], target: impl Fn(&[u8])) {
         }
         assert!(took <= INPUT_TIME_MAX, "{name}: an input took {took:?}");
         at += 1;
-        if only.is_some() || (at >= corpus.len() as u64 && began.elapsed() >= time) {
+        let is_over = match time {
+            Some(time) => at >= corpus.len() as u64 && began.elapsed() >= time,
+            None => at >= inputs,
+        };
+        if only.is_some() || is_over {
             break;
         }
     }

@@ -172,6 +172,16 @@ fn every_setting_has_a_variable() {
         body_bytes_max = 4096
         reply_bytes_max = 2097152
         frame_bytes_max = 4194304
+        body_bytes_held_max = 67108864
+        body_bytes_held_per_caller_max = 33554432
+        reply_bytes_held_max = 134217728
+        reply_bytes_held_per_caller_max = 67108864
+        streams_max = 20000
+        streams_per_caller_max = 10000
+        runs_queued_max = 10000
+        runs_queued_per_owner_max = 1000
+        run_message_bytes_max = 134217728
+        run_message_bytes_per_owner_max = 67108864
         default_version = "1.0"
         card = "1.0"
         sign_cards = true

@@ -98,7 +98,7 @@ fn after_colon(bytes: &[u8], at: usize) -> Option<usize> {
 
 /// Where a value ends that begins here. Open brackets are the bits of a word, 1 for an object.
 fn value_end(bytes: &[u8], mut at: usize) -> Option<usize> {
-    const DEPTH_MAX: u32 = u64::BITS;
+    const LEVELS: u32 = u64::BITS;
     let (mut open, mut depth) = (0_u64, 0);
     loop {
         let first = *bytes.get(at)?;
@@ -109,7 +109,7 @@ fn value_end(bytes: &[u8], mut at: usize) -> Option<usize> {
                 at = skip_spaces(bytes, at + 1);
                 if *bytes.get(at)? == if is_object { b'}' } else { b']' } {
                     at + 1
-                } else if depth == DEPTH_MAX {
+                } else if depth == LEVELS {
                     return None;
                 } else {
                     (open, depth) = (open << 1 | u64::from(is_object), depth + 1);

@@ -52,7 +52,7 @@ fn a_list_of_tokens_is_read_line_by_line() {
         ("a-token-of-alice-for-tests alice acme,tasks", "line 1: tenant \"tasks\" is reserved; choose another name"),
         (
             "a-token-of-alice-for-tests alice acme,",
-            "line 1: tenant \"\" must be 1 to 64 letters, digits, '-', '_', '.' or '~', and not begin with a dot",
+            "line 1: a tenant must be 1 to 64 letters, digits, '-', '_', '.' or '~', and not begin with a dot",
         ),
         ("a-token-of-alice-for-tests alice\na-token-of-alice-for-tests bob", "line 2: the same token appears twice"),
     ] {

@@ -16,7 +16,7 @@ use tokio::io::AsyncReadExt;
 
 use super::Identity;
 use super::ending::Revocation;
-use crate::server::edge::paths::check_name;
+use crate::server::edge::paths::{RESERVED, check_name};
 use crate::server::file_version::FileVersion;
 
 /// A set of bearer tokens.
@@ -86,6 +86,7 @@ pub(crate) fn is_short(key: &str) -> bool {
 const HASHED: &str = "sha256:";
 /// Marks the line of an operator.
 const OPERATOR: &str = "+operator";
+const TENANT: &str = "a tenant must be 1 to 64 letters, digits, '-', '_', '.' or '~', and not begin with a dot";
 const LINE: &str = "expected TOKEN PRINCIPAL [TENANT,TENANT] [+operator]";
 
 impl Tokens {
@@ -208,7 +209,9 @@ fn parse(text: &str) -> Result<TokenList, TokensError> {
             return Err(error("the same token appears twice"));
         }
         for tenant in tenants.split(',').filter(|_| !tenants.is_empty()) {
-            check_name("tenant", tenant).map_err(|refused| error(&refused))?;
+            // It is not quoted: where a line break is missing, it is a token.
+            let is_reserved = RESERVED.contains(&tenant);
+            check_name("tenant", tenant).map_err(|refused| error(if is_reserved { &refused } else { TENANT }))?;
         }
         let mut identity = Identity::new(principal).tenants(tenants.split(',')).operator(operator);
         identity.revocation = Revocation::possible();
