@@ -13,6 +13,7 @@ use crate::client::show_config::ConfigCommand;
 use crate::client::task::TaskCommand;
 use crate::config::{ConfigError, Environment, Origin, SettingFlags};
 use crate::conformance::args::ConformanceArgs;
+use crate::data_args::DataArgs;
 use crate::doctor::DoctorArgs;
 use crate::keys::{self, KeysCommand};
 
@@ -437,17 +438,6 @@ impl OutboxTarget {
     }
 }
 
-/// Which database.
-#[derive(Args)]
-pub(crate) struct DataArgs {
-    /// Folder of the database [default: from the configuration, else ./switchboard-data]
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
-    /// Configuration file that names the folder [default: switchboard.toml in the current folder, if there is one]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-}
-
 #[derive(Args)]
 pub(crate) struct BackupArgs {
     #[command(flatten)]
@@ -568,10 +558,4 @@ pub(crate) struct ChaosAgentArgs {
     /// Do nothing, for a long time
     #[arg(long)]
     pub(crate) linger: bool,
-}
-
-impl DataArgs {
-    pub(crate) fn settings(&self) -> SettingFlags {
-        SettingFlags::data(self.data.as_deref())
-    }
 }

@@ -8,6 +8,7 @@ mod cli;
 mod client;
 mod config;
 mod conformance;
+mod data_args;
 mod db;
 mod doctor;
 mod failure;

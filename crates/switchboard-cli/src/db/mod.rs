@@ -8,8 +8,9 @@ use switchboard::call::Owner;
 use switchboard::database::{self, Assigned, Compacted, FileError};
 use switchboard::{Limits, SecretKeySource, audit_log};
 
-use crate::cli::{AssignOwnerArgs, DataArgs, DbCommand};
+use crate::cli::{AssignOwnerArgs, DbCommand};
 use crate::config::{DATABASE_NAME, Environment, ServerSettings, Storage, read_layers, secret_keys};
+use crate::data_args::DataArgs;
 use crate::failure::Failure;
 
 /// Runs the command and returns the text to print.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use switchboard::{KeyAlgorithm, KeyFolder, SigningKeyInfo};
 
-use crate::cli::DataArgs;
 use crate::config::{Environment, read_layers};
+use crate::data_args::DataArgs;
 use crate::failure::Failure;
 
 pub(crate) const EXAMPLES: &str = "\
