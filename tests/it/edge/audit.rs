@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-use switchboard::{AuditLevel, Server, ServerBuilder, Tokens};
+use serde_json::{Value, json};
+use switchboard::{AuditLevel, KeyAlgorithm, KeyFolder, Rules, Server, ServerBuilder, SigningKeys, Tokens};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::memory::{ManualClock, MemoryStore};
 use switchboard_engine::ports::{AuditLog, Store};
@@ -131,4 +131,27 @@ async fn tokens_that_are_read_again_are_in_the_log() {
         r#"{"event":"credentials","decision":"failed","operation":"tokens reload","reason":"line 1: the token is shorter than 16 characters; use a long random one"}"#,
     ];
     assert_eq!(entries(&store).await, expected.map(|line| serde_json::from_str::<Value>(line).unwrap()));
+}
+
+#[tokio::test]
+async fn rules_and_signing_keys_that_are_read_again_are_in_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, keys) = (folder.path().join("rules.txt"), KeyFolder::at(folder.path().join("keys")));
+    std::fs::write(&file, "allow * * *").unwrap();
+    keys.make(None, KeyAlgorithm::Es256).unwrap();
+    let (rules, signing) = (Rules::from_file(&file).unwrap(), SigningKeys::open(folder.path().join("keys")).unwrap());
+    let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp::from_ms(0))), 100));
+    let builder = Server::builder().agent(echo()).rules(rules.clone()).signing_keys(signing.clone());
+    let _edge = Edge::new(builder.store(store.clone() as Arc<dyn Store>));
+    std::fs::write(&file, "allow * send *\ndeny * * *").unwrap();
+    rules.reload_and_log().await;
+    std::fs::write(&file, "permit * * *").unwrap();
+    rules.reload_and_log().await;
+    keys.make(None, KeyAlgorithm::Es256).unwrap();
+    signing.reload_and_log();
+    let told = entries(&store).await;
+    let told: Vec<_> = told.iter().map(|entry| (&entry["operation"], &entry["decision"], &entry["count"])).collect();
+    let (rules, keys) = (json!("rules reload"), json!("signing keys reload"));
+    let (allowed, failed) = (json!("allowed"), json!("failed"));
+    assert_eq!(told, [(&rules, &allowed, &json!(2)), (&rules, &failed, &Value::Null), (&keys, &allowed, &json!(2))]);
 }

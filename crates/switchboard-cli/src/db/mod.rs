@@ -86,11 +86,13 @@ fn rotate_secrets_key(database: &Path, mut settings: ServerSettings, folder: &Pa
                 let why = "SWITCHBOARD_SECRETS_KEY holds one key; put a new one before it (swkey_ and the base64 of 32 random bytes)";
                 return Err(Failure::Usage(why.to_owned()));
             }
+            audit_log::record_offline(database, &os_user(), "db rotate-secrets-key", "").map_err(in_use_failure)?;
             let resealed = database::reseal(database, &keys).map_err(in_use_failure)?;
             (resealed, "take the old keys out of SWITCHBOARD_SECRETS_KEY".to_owned())
         }
         SecretKeySource::Keys(_) | SecretKeySource::Beside | SecretKeySource::Untouched => {
             let file = file.unwrap_or_else(|| database::secret_key_file(database));
+            audit_log::record_offline(database, &os_user(), "db rotate-secrets-key", "").map_err(in_use_failure)?;
             let resealed = database::rotate_secret_keys(database, &file).map_err(in_use_failure)?;
             (resealed, format!("the new key is in {}; keep a copy of it apart from backups", file.display()))
         }
@@ -127,6 +129,8 @@ fn assign_owner(database: &Path, args: &AssignOwnerArgs) -> Result<String, Failu
             format!("this would hand the tasks of {:?}{of} over to {:?}; say --yes to do it", args.from, args.to);
         return Err(Failure::Usage(what));
     }
+    let what = format!("the tasks of {:?} are handed over to {:?}", args.from, args.to);
+    audit_log::record_offline(database, &os_user(), "db assign-owner", &what).map_err(in_use_failure)?;
     let Assigned { tasks, agents, damaged } =
         database::assign_owner(database, &from, &to, args.agent.as_deref()).map_err(in_use_failure)?;
     let at = if agents.is_empty() { String::new() } else { format!(" at {}", agents.join(", ")) };

@@ -18,6 +18,7 @@ mod host;
 mod internal;
 mod limits;
 mod operator;
+mod reload_audit;
 mod serve_error;
 mod serving;
 mod transport;
@@ -40,6 +41,7 @@ pub(crate) use file_version::FileVersion;
 pub use limits::ServerLimits;
 #[cfg(feature = "sqlite")]
 pub use operator::offline::OfflineOutbox;
+pub(crate) use reload_audit::ReloadAudit;
 pub use serve_error::{ServeError, ServeErrorKind};
 pub use serving::{Server, ServerHandle};
 pub use transport::listener::Bound;

@@ -14,8 +14,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
+use switchboard_engine::ports::audit::AuditEvent;
 
-use crate::server::FileVersion;
+use crate::server::{FileVersion, ReloadAudit};
 pub use folder::{KeyFolder, SigningKeyInfo};
 use pair::KeyPair;
 
@@ -92,6 +93,7 @@ struct Inner {
     folder: Option<PathBuf>,
     seen: Mutex<FileVersion>,
     current: RwLock<Arc<KeySet>>,
+    audit: ReloadAudit,
 }
 
 /// The keys of one moment; the active one is the first. It may be empty.
@@ -125,7 +127,9 @@ impl SigningKeys {
     }
 
     fn new(folder: Option<PathBuf>, seen: FileVersion, set: KeySet) -> Self {
-        Self(Arc::new(Inner { folder, seen: Mutex::new(seen), current: RwLock::new(Arc::new(set)) }))
+        let (seen, current) = (Mutex::new(seen), RwLock::new(Arc::new(set)));
+        let audit = ReloadAudit::new(AuditEvent::Credentials, "signing keys reload");
+        Self(Arc::new(Inner { folder, seen, current, audit }))
     }
 
     /// Reads the folder again. If a key cannot be read, the keys stay as they were.
@@ -143,10 +147,16 @@ impl SigningKeys {
 
     /// As [`SigningKeys::reload`], and logs the outcome.
     pub fn reload_and_log(&self) {
-        match self.reload() {
+        let reloaded = self.reload();
+        self.0.audit.reloaded(reloaded.as_ref().map(|()| self.len()).map_err(|error| error as &dyn fmt::Display));
+        match reloaded {
             Ok(()) => tracing::info!(active = self.active_id(), keys = self.len(), "signing keys read"),
             Err(error) => tracing::error!(%error, "signing keys not read; those in use stay in use"),
         }
+    }
+
+    pub(crate) fn audit(&self) -> &ReloadAudit {
+        &self.0.audit
     }
 
     /// The id of the key that signs; none if there are no keys.

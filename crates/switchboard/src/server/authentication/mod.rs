@@ -32,11 +32,11 @@ use switchboard_core::call::UpdateStream;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{SecurityScheme, Tenant};
 use switchboard_engine::ports::Clock;
-use switchboard_engine::ports::audit::AuditEntry;
 use switchboard_engine::supervisor::{Kind, Supervisor};
 use switchboard_engine::system::SystemClock;
 
 use crate::outbound::Client;
+use crate::server::reload_audit::ReloadAudit;
 
 pub use application::{Authenticator, IdentityFromExtensions};
 pub use certificate::ClientCertificate;
@@ -133,12 +133,11 @@ impl Authentication {
         }
     }
 
-    /// Calls `record` with an entry for the audit log whenever the token file has been read again.
-    pub(crate) fn audit_reloads(&self, record: impl Fn(AuditEntry) + Send + Sync + 'static) {
-        if let Self::Configured(verifiers) = self
-            && let Some(tokens) = verifiers.tokens()
-        {
-            tokens.on_reload(move |loaded| record(tokens::audit_of_reload(loaded)));
+    /// The entries of the audit log about the file of tokens; none without one.
+    pub(crate) fn tokens_audit(&self) -> Option<&ReloadAudit> {
+        match self {
+            Self::Configured(verifiers) => verifiers.tokens().map(Tokens::audit),
+            Self::Open(_) | Self::Custom(_) => None,
         }
     }
 

@@ -4,20 +4,19 @@
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use switchboard_core::model::Tenant;
-use switchboard_engine::ports::Clock;
-use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, Decision};
-use switchboard_engine::system::SystemClock;
+use switchboard_engine::ports::audit::AuditEvent;
 use tokio::io::AsyncReadExt;
 
 use super::Identity;
 use super::ending::Revocation;
 use crate::server::edge::paths::{RESERVED, check_name};
 use crate::server::file_version::FileVersion;
+use crate::server::reload_audit::ReloadAudit;
 
 /// A set of bearer tokens.
 ///
@@ -43,11 +42,8 @@ struct TokensInner {
     current: RwLock<TokenList>,
     /// None if the tokens were given as text.
     file: Option<TokensFile>,
-    /// Told how each reload went: how many tokens there are now, or why the old ones stay.
-    on_reload: OnceLock<OnReload>,
+    audit: ReloadAudit,
 }
-
-type OnReload = Box<dyn Fn(Result<usize, &TokensError>) + Send + Sync>;
 
 /// Each token by its digest: a memory dump or a stray debug print shows no credential.
 type TokenList = Vec<([u8; 32], Arc<Identity>)>;
@@ -100,7 +96,8 @@ impl Tokens {
     }
 
     fn new(list: TokenList, file: Option<TokensFile>) -> Self {
-        Self(Arc::new(TokensInner { current: RwLock::new(list), file, on_reload: OnceLock::new() }), None)
+        let audit = ReloadAudit::new(AuditEvent::Credentials, "tokens reload");
+        Self(Arc::new(TokensInner { current: RwLock::new(list), file, audit }), None)
     }
 
     /// The tokens and one more: a key that all who call share. It proves the principal `api-key`, who is no operator.
@@ -270,9 +267,8 @@ impl Tokens {
         Ok(())
     }
 
-    /// Has `tell` called after each reload that is logged. The first one counts.
-    pub(crate) fn on_reload(&self, tell: impl Fn(Result<usize, &TokensError>) + Send + Sync + 'static) {
-        let _ = self.0.on_reload.set(Box::new(tell));
+    pub(crate) fn audit(&self) -> &ReloadAudit {
+        &self.0.audit
     }
 
     /// [Reloads](Self::reload) and tells the log how it went.
@@ -280,9 +276,7 @@ impl Tokens {
         let Some(file) = &self.0.file else { return };
         let path = file.path.display();
         let reloaded = self.reload().await;
-        if let Some(tell) = self.0.on_reload.get() {
-            tell(reloaded.as_ref().map(|()| self.len()));
-        }
+        self.0.audit.reloaded(reloaded.as_ref().map(|()| self.len()).map_err(|error| error as &dyn fmt::Display));
         match reloaded {
             Ok(()) => tracing::info!(file = %path, tokens = self.len(), "tokens read again"),
             Err(error) => {
@@ -317,16 +311,6 @@ fn read(bytes: io::Result<Vec<u8>>) -> Result<TokenList, TokensError> {
         return Err(wrong("no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT] [+operator]".to_owned()));
     }
     Ok(list)
-}
-
-/// The entry of the audit log about a reload.
-pub(crate) fn audit_of_reload(loaded: Result<usize, &TokensError>) -> AuditEntry {
-    let decision = if loaded.is_ok() { Decision::Allowed } else { Decision::Failed };
-    let entry = AuditEntry::new(SystemClock.now(), AuditEvent::Credentials, decision, "tokens reload");
-    match loaded {
-        Ok(tokens) => AuditEntry { count: Some(tokens as u64), ..entry },
-        Err(error) => AuditEntry { reason: error.to_string().into(), ..entry },
-    }
 }
 
 /// Looks for a new file until it is dropped, and logs the outcome.

@@ -13,11 +13,13 @@ use std::time::Duration;
 use switchboard_core::call::{Caller, Request, SendMessage};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, Json};
+use switchboard_engine::ports::audit::AuditEvent;
 use tokio::io::AsyncReadExt;
 
 use crate::server::authentication::Identity;
 use crate::server::edge::paths::check_name;
 use crate::server::file_version::FileVersion;
+use crate::server::reload_audit::ReloadAudit;
 
 /// Rules about what callers may do, in place of letting everybody who is let in do everything.
 ///
@@ -44,6 +46,7 @@ struct RulesInner {
     current: RwLock<Arc<[Rule]>>,
     /// None if the rules were given as text.
     file: Option<RulesFile>,
+    audit: ReloadAudit,
 }
 
 struct RulesFile {
@@ -198,7 +201,8 @@ impl Rules {
     }
 
     fn new(rules: Vec<Rule>, file: Option<RulesFile>) -> Self {
-        Self(Arc::new(RulesInner { current: RwLock::new(rules.into()), file }))
+        let audit = ReloadAudit::new(AuditEvent::Rules, "rules reload");
+        Self(Arc::new(RulesInner { current: RwLock::new(rules.into()), file, audit }))
     }
 
     /// Reads the file again, now. Without a file it does nothing.
@@ -224,12 +228,18 @@ impl Rules {
     pub async fn reload_and_log(&self) {
         let Some(file) = &self.0.file else { return };
         let path = file.path.display();
-        match self.reload().await {
+        let reloaded = self.reload().await;
+        self.0.audit.reloaded(reloaded.as_ref().map(|()| self.len()).map_err(|error| error as &dyn fmt::Display));
+        match reloaded {
             Ok(()) => tracing::info!(file = %path, rules = self.len(), "rules read again"),
             Err(error) => {
                 tracing::warn!(file = %path, %error, "the new rules were not taken; the old ones stay in use");
             }
         }
+    }
+
+    pub(crate) fn audit(&self) -> &ReloadAudit {
+        &self.0.audit
     }
 
     /// How many rules there are.

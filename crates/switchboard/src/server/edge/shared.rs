@@ -266,7 +266,12 @@ impl Parts {
         let tokens_every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
         authentication.keep_fresh(self.host.supervisor(), &self.outbound, tokens_every);
         if let Some(operations) = self.host.operations() {
-            authentication.audit_reloads(move |entry| operations.record_audit(entry));
+            let rules = self.exposure.rules.as_ref().map(Rules::audit);
+            let keys = self.signing_keys.as_ref().map(SigningKeys::audit);
+            for audit in [authentication.tokens_audit(), rules, keys].into_iter().flatten() {
+                let operations = operations.clone();
+                audit.record_by(move |entry| operations.record_audit(entry));
+            }
         }
         if let Some(rules) = &self.exposure.rules {
             let every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
