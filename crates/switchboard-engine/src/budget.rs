@@ -71,7 +71,7 @@ impl<K: Hash + Eq + Clone> Budget<K> {
     /// If it would be more than the holder, or all together, may hold. Then nothing is taken.
     pub fn take(&self, holder: K, amount: u64) -> Result<Charge<K>, OverBudget> {
         self.inner.add(&holder, amount)?;
-        Ok(Charge { inner: self.inner.clone(), holder, held: amount })
+        Ok(Charge(Box::new(Held { inner: self.inner.clone(), holder, held: amount })))
     }
 
     /// Takes so much although it may be too much: for what is held already and cannot be refused.
@@ -79,7 +79,7 @@ impl<K: Hash + Eq + Clone> Budget<K> {
     pub fn take_anyway(&self, holder: K, amount: u64) -> Charge<K> {
         self.inner.all.fetch_add(amount, Relaxed);
         *self.inner.shard(&holder).entry(holder.clone()).or_insert(0) += amount;
-        Charge { inner: self.inner.clone(), holder, held: amount }
+        Charge(Box::new(Held { inner: self.inner.clone(), holder, held: amount }))
     }
 
     /// What is held and refused, for `/metrics`.
@@ -130,8 +130,10 @@ impl<K: Hash + Eq + Clone> Inner<K> {
     }
 }
 
-/// What a holder has taken, until this is dropped.
-pub struct Charge<K: Hash + Eq + Clone> {
+/// What a holder has taken, until this is dropped. Boxed, because calls and runs carry places for several of them and few have one.
+pub struct Charge<K: Hash + Eq + Clone>(Box<Held<K>>);
+
+struct Held<K: Hash + Eq + Clone> {
     inner: Arc<Inner<K>>,
     holder: K,
     held: u64,
@@ -143,16 +145,17 @@ impl<K: Hash + Eq + Clone> Charge<K> {
     /// # Errors
     /// If it would be more than the holder, or all together, may hold. Then what was taken stays.
     pub fn grow_to(&mut self, amount: u64) -> Result<(), OverBudget> {
-        let more = amount.saturating_sub(self.held);
+        let held = &mut *self.0;
+        let more = amount.saturating_sub(held.held);
         if more > 0 {
-            self.inner.add(&self.holder, more)?;
-            self.held += more;
+            held.inner.add(&held.holder, more)?;
+            held.held += more;
         }
         Ok(())
     }
 }
 
-impl<K: Hash + Eq + Clone> Drop for Charge<K> {
+impl<K: Hash + Eq + Clone> Drop for Held<K> {
     fn drop(&mut self) {
         self.inner.give_back(&self.holder, self.held);
     }
@@ -166,7 +169,7 @@ impl<K> fmt::Debug for Budget<K> {
 
 impl<K: Hash + Eq + Clone> fmt::Debug for Charge<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Charge").field("held", &self.held).finish_non_exhaustive()
+        f.debug_struct("Charge").field("held", &self.0.held).finish_non_exhaustive()
     }
 }
 

@@ -74,11 +74,11 @@ pub(crate) fn drop_identity_headers(headers: &mut HeaderMap) {
 }
 
 fn is_identity_header(name: &str) -> bool {
-    // Proxies and CGI applications read an underscore as a dash.
-    let first = name.as_bytes().first();
-    if !matches!(first, Some(b'x' | b'r' | b'c')) {
+    // Most headers are told apart from all of these by their first letters.
+    if !matches!(name.as_bytes(), [b'x', b'-' | b'_', ..] | [b'c', b'f', ..] | [b'r', b'e', b'm', ..]) {
         return false;
     }
+    // Proxies and CGI applications read an underscore as a dash.
     if !name.contains('_') {
         return IDENTITY_HEADERS.binary_search(&name).is_ok();
     }

@@ -26,3 +26,12 @@ fn what_names_the_caller_is_dropped_and_nothing_else() {
     expected.sort_unstable();
     assert_eq!(left, expected);
 }
+
+#[test]
+fn each_header_of_the_list_is_dropped() {
+    for name in IDENTITY_HEADERS {
+        let mut headers = HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static("1"))]);
+        drop_identity_headers(&mut headers);
+        assert!(headers.is_empty(), "{name}");
+    }
+}
