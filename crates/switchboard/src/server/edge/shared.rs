@@ -269,8 +269,13 @@ impl Parts {
             let rules = self.exposure.rules.as_ref().map(Rules::audit);
             let keys = self.signing_keys.as_ref().map(SigningKeys::audit);
             for audit in [authentication.tokens_audit(), rules, keys].into_iter().flatten() {
-                let operations = operations.clone();
-                audit.record_by(move |entry| operations.record_audit(entry));
+                // The files may outlive the server, and its store is closed when the server is dropped.
+                let operations = Arc::downgrade(&operations);
+                audit.record_by(move |entry| {
+                    if let Some(operations) = operations.upgrade() {
+                        operations.record_audit(entry);
+                    }
+                });
             }
         }
         if let Some(rules) = &self.exposure.rules {
