@@ -265,12 +265,13 @@ impl Parts {
         authentication.set_addresses(std::iter::once(origins.own()).chain(origins.others()));
         let tokens_every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
         authentication.keep_fresh(self.host.supervisor(), &self.outbound, tokens_every);
-        if let Some(operations) = self.host.operations() {
+        let operations = self.host.operations();
+        if let Some(operations) = &operations {
             let rules = self.exposure.rules.as_ref().map(Rules::audit);
             let keys = self.signing_keys.as_ref().map(SigningKeys::audit);
             for audit in [authentication.tokens_audit(), rules, keys].into_iter().flatten() {
                 // The files may outlive the server, and its store is closed when the server is dropped.
-                let operations = Arc::downgrade(&operations);
+                let operations = Arc::downgrade(operations);
                 audit.record_by(move |entry| {
                     if let Some(operations) = operations.upgrade() {
                         operations.record_audit(entry);
@@ -292,7 +293,7 @@ impl Parts {
             gate: HostCheck::new(host_rule, self.public_url.as_ref(), certified_host)
                 .with_hosts(self.exposure.allowed_hosts),
             supervisor: self.host.supervisor().clone(),
-            operations: self.host.operations(),
+            operations,
             data: self.data,
             origins,
             own_site,
