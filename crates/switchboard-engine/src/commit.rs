@@ -162,7 +162,7 @@ pub(crate) struct Extras {
     pub(crate) folded: Option<Arc<Folded>>,
     /// The run that starts with this commit has no slot yet. That it has begun is recorded when it gets one.
     pub(crate) waits: bool,
-    /// The run that starts with this commit is left to whoever claims it.
+    /// The process that commits does not start the run: the one that claims it does, this or another.
     pub(crate) enqueues: bool,
     /// Set if the step takes over a run whose lease is free; the value says whether the earlier run was interrupted.
     pub(crate) claims: Option<Claim>,

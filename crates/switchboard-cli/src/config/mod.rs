@@ -94,7 +94,7 @@ impl Config {
             || self.tls_settings.client_authority.is_some()
     }
 
-    /// Whether every call is refused, because this is production and nobody has said who may call.
+    /// Whether the server refuses every call, because this is production and no setting says who may call.
     pub(crate) fn is_closed(&self) -> bool {
         self.production.is_some() && !self.has_authentication() && !*self.server.allow_unauthenticated
     }

@@ -150,7 +150,7 @@ fn check_access(server: &ServerSettings, has_tokens: bool, environment: &Environ
     }
 }
 
-/// In production, cards send nobody to an address of another machine without encryption.
+/// In production, a card must not send clients to an unencrypted address of another machine.
 fn check_public_url(server: &ServerSettings, errors: &mut Errors) {
     let plain = server.public_url.as_ref().filter(|url| url.starts_with("http://") && !listen::is_local_url(url));
     if let Some(url) = plain.filter(|_| !*server.allow_plain_http) {

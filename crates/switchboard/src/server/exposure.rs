@@ -30,7 +30,7 @@ pub(crate) struct Exposure {
 /// What is left of the settings when the server is built.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BuiltExposure {
-    /// Whether every operation is refused, because the server is in production and nobody has said who may call.
+    /// Whether the server refuses every operation, because it is in production and no setting says who may call.
     pub(crate) is_closed: bool,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) operator_key: Option<OperatorKey>,

@@ -68,7 +68,7 @@ impl<'a> ScannedMembers<'a> {
     }
 
     /// The value of the member whose name came last, if it looks like the last member and like an object: all up to the bracket
-    /// that closes the text. It is not looked into. Whoever reads it as one object finds out whether there was more than one value.
+    /// that closes the text. The scanner does not look into it: the reader that parses it as one object finds out if it was more.
     #[must_use]
     pub fn assumed_last_object(&self) -> Option<&'a str> {
         let value = self.text.get(self.at..)?.trim_ascii_end().strip_suffix('}')?.trim_ascii_end();

@@ -108,7 +108,8 @@ impl OpenPeers {
         if !is_listed || headers.contains_key(header::AUTHORIZATION) {
             return None;
         }
-        let mut identity = Identity::new(format!("peer:{peer}"));
+        // No name in a file of tokens has this sign, so a peer is nobody else.
+        let mut identity = Identity::new(format!("peer#{peer}"));
         identity.authenticated = false;
         Some(Arc::new(identity))
     }

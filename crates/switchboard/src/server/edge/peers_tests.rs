@@ -35,9 +35,9 @@ fn only_listed_peers_of_the_dialect_need_no_credential() {
         assert!(!identity.authenticated && !identity.operator);
         Some(identity.principal.as_str().to_owned())
     };
-    assert_eq!(named(Dialect::Nexus, "10.1.2.3").as_deref(), Some("peer:10.1.2.3"));
+    assert_eq!(named(Dialect::Nexus, "10.1.2.3").as_deref(), Some("peer#10.1.2.3"));
     assert_eq!(named(Dialect::Corvid, "10.1.2.3"), None);
-    assert_eq!(named(Dialect::Corvid, "192.0.2.7").as_deref(), Some("peer:192.0.2.7"));
+    assert_eq!(named(Dialect::Corvid, "192.0.2.7").as_deref(), Some("peer#192.0.2.7"));
     assert_eq!(named(Dialect::Nexus, "10.2.0.1"), None);
     assert_eq!(named(Dialect::Nexus, ""), None, "a peer that is not known");
     // Whoever shows a credential is checked by it.

@@ -73,7 +73,7 @@ pub(crate) struct Shared {
     pub(crate) refusal_lines: Arc<LineBudget>,
     pub(crate) budgets: Budgets,
     pub(crate) unread: Arc<UnreadWatch>,
-    /// Whether every operation is refused, because nobody has said who may call.
+    /// Whether the server refuses every operation, because no setting says who may call.
     pub(crate) is_closed: bool,
     pub(crate) operator_key: Option<OperatorKey>,
     /// None if every caller needs a credential.
