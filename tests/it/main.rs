@@ -3,6 +3,7 @@
 //! - `edge`: HTTP requests through the service, no socket: bindings, versions, errors, bad input, ownership;
 //! - `sim`: the engine on virtual time over faulty ports, seeded;
 //! - `client`: the client library against our own server over sockets, and against servers that misbehave;
+//! - `relay`: an agent elsewhere behind our own server, in this process;
 //! - `crash`: the real binary, killed for real.
 #![allow(
     clippy::disallowed_methods,
@@ -14,6 +15,7 @@
 mod client;
 mod crash;
 mod edge;
+mod relay;
 mod scenarios;
 mod sim;
 mod support;

@@ -50,6 +50,10 @@ const LOOPBACK_NAMES: &[&str] = &["127.0.0.1", "localhost"];
 /// The transport that a client finds on a card only if the server's settings put it there.
 const GRPC: &str = "grpc";
 
+/// The transport of clients that sign their tokens with a secret, which the server of theirs has, too.
+const SIGNED: &str = "signed";
+const SECRET: (&str, &str) = ("A2A_SECRET", "a secret that both sides of a test have");
+
 /// Cards with gRPC on them.
 const ALL_INTERFACES: &[&str] = &["--interface", "JSONRPC", "--interface", "HTTP+JSON", "--interface", "GRPC"];
 
@@ -100,6 +104,26 @@ const CLIENTS: &[Client] = &[
         transports: &["jsonrpc", "mount"],
         steps: &["card", "send", "failure", "data", "get"],
     },
+    Client {
+        name: "agent-native",
+        language: Language::JavaScript,
+        transports: &[SIGNED],
+        steps: &[
+            "card",
+            "send",
+            "async",
+            "stream",
+            "question",
+            "failure",
+            "get",
+            "missing_token",
+            "wrong_secret",
+            "expired_token",
+            "audience",
+            "second_token",
+            "ownership",
+        ],
+    },
     Client { name: "google-adk", language: Language::Python, transports: LOOPBACK_NAMES, steps: FRAMEWORK },
     Client { name: "crewai", language: Language::Python, transports: LOOPBACK_NAMES, steps: FRAMEWORK },
     Client { name: "strands", language: Language::Python, transports: LOOPBACK_NAMES, steps: FRAMEWORK },
@@ -139,34 +163,65 @@ fn run_all(clients: &[&Client]) -> Result<bool, String> {
     let folder = target().join("clients");
     let packages = Packages::fetch(&folder, &clients.iter().map(|client| client.program()).collect::<Vec<_>>())?;
 
-    let usual = start(&folder, "usual", &[])?;
-    let with_grpc = start(&folder, "with-grpc", ALL_INTERFACES)?;
+    let servers = [ServerKind::Usual, ServerKind::WithGrpc, ServerKind::WithSecret];
+    let servers = servers.into_iter().map(|kind| Ok((kind, start(&folder, kind)?)));
+    let servers = servers.collect::<Result<Vec<_>, String>>()?;
     let mut all_well = true;
     for client in clients {
-        all_well &= run_one(client, &packages, &[(&usual.url(), false), (&with_grpc.url(), true)])?;
+        all_well &= run_one(client, &packages, &servers)?;
     }
-    drop((usual, with_grpc));
-    for name in ["usual", "with-grpc"] {
-        let _ = std::fs::remove_dir_all(folder.join(name));
+    for (kind, server) in servers {
+        drop(server);
+        let _ = std::fs::remove_dir_all(folder.join(kind.name()));
     }
     Ok(all_well)
 }
 
-/// Runs the client and tells of each step. A server is given by its URL and whether it is the one for gRPC. Fails only on
-/// what is no fault of the client's.
+/// The servers that clients are run against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ServerKind {
+    Usual,
+    WithGrpc,
+    WithSecret,
+}
+
+impl ServerKind {
+    /// The one that a client is run against over this transport.
+    fn of(transport: &str) -> Self {
+        match transport {
+            GRPC => Self::WithGrpc,
+            SIGNED => Self::WithSecret,
+            _ => Self::Usual,
+        }
+    }
+
+    /// Of its folder and its log.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Usual => "usual",
+            Self::WithGrpc => "with-grpc",
+            Self::WithSecret => "with-secret",
+        }
+    }
+}
+
+/// Runs the client and tells of each step. Fails only on what is no fault of the client's.
 #[expect(clippy::disallowed_methods, reason = "how long a client took is for people to read")]
-fn run_one(client: &Client, packages: &Packages, servers: &[(&str, bool)]) -> Result<bool, String> {
+fn run_one(client: &Client, packages: &Packages, servers: &[(ServerKind, Server)]) -> Result<bool, String> {
     println!("     Client {}", client.name);
     let begun = Instant::now();
     let (mut trouble, mut said) = (None, String::new());
-    for (url, is_for_grpc) in servers {
-        let transports = client.transports.iter().filter(|transport| (**transport == GRPC) == *is_for_grpc);
+    for (kind, server) in servers {
+        let transports = client.transports.iter().filter(|transport| ServerKind::of(transport) == *kind);
         let transports: Vec<_> = transports.collect();
         if transports.is_empty() || trouble.is_some() {
             continue;
         }
         let mut command = packages.command(&client.program())?;
-        command.arg(url).args(transports);
+        command.arg(server.url()).args(transports);
+        if *kind == ServerKind::WithSecret {
+            command.env(SECRET.0, SECRET.1);
+        }
         match within::run(command, &packages.log(&client.program()), RUN) {
             Ok(ended) => {
                 trouble = (!ended.is_success).then(|| "it failed".to_owned());
@@ -180,15 +235,21 @@ fn run_one(client: &Client, packages: &Packages, servers: &[(&str, bool)]) -> Re
     Ok(steps::tell(client.name, &expected, &said, trouble, begun.elapsed()))
 }
 
-/// A server with the demo agent, its data in the folder of this name, and with these further arguments.
-fn start(folder: &Path, name: &str, more: &[&str]) -> Result<Server, String> {
+/// A server with the demo agent, its data in a folder of its own.
+fn start(folder: &Path, kind: ServerKind) -> Result<Server, String> {
+    let name = kind.name();
     let data = folder.join(name);
     let log = folder.join(format!("{name}.log"));
     let _ = std::fs::remove_dir_all(&data);
     let told = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let server = Server::start(|address| {
         let mut command = Command::new(built().join("switchboard"));
-        command.args(["serve", "--listen", &address.to_string(), "--outbound-allow", "127.0.0.0/8"]).args(more);
+        command.args(["serve", "--listen", &address.to_string(), "--outbound-allow", "127.0.0.0/8"]);
+        match kind {
+            ServerKind::Usual => {}
+            ServerKind::WithGrpc => drop(command.args(ALL_INTERFACES)),
+            ServerKind::WithSecret => drop(command.env(SECRET.0, SECRET.1)),
+        }
         // Away from any switchboard.toml.
         command.arg("--data").arg(&data).current_dir(folder).stderr(Stdio::from(told));
         command

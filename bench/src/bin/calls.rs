@@ -4,7 +4,7 @@ use bench::calls::{Arguments, run};
 use clap::Parser as _;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: switchboard_allocator::Allocator = switchboard_allocator::Allocator;
 
 fn main() -> anyhow::Result<()> {
     run(&Arguments::parse())

@@ -5,7 +5,7 @@ use tokio::net::TcpListener;
 
 // The real server's allocator, so that the ratio compares code and not allocators.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: switchboard_allocator::Allocator = switchboard_allocator::Allocator;
 
 /// Parses A2A 1.0 JSON-RPC and answers; keeps nothing.
 #[derive(Parser)]

@@ -5,7 +5,7 @@ use clap::Parser as _;
 
 // The real server's allocator: this binary is also the servers that it measures.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: switchboard_allocator::Allocator = switchboard_allocator::Allocator;
 
 fn main() -> anyhow::Result<()> {
     run(&Arguments::parse())

@@ -111,12 +111,26 @@ impl Report {
             median(|sample| sample.outcome.reply_bytes),
             median(|sample| sample.server_share) * 100.0,
             self.samples(target, cell).map(|sample| sample.outcome.errors).sum::<u64>(),
-            Goal::of(target, cell).map_or_else(String::new, |goal| goal.judge(
-                cpu_ratio,
-                rate_ratio,
-                self.ratio((target, cell), (target, Cell::Send), |sample| sample.cpu_us)
-            )),
+            match Goal::of(target, cell) {
+                Some(goal) => goal.judge(
+                    cpu_ratio,
+                    rate_ratio,
+                    self.ratio((target, cell), (target, Cell::Send), |sample| sample.cpu_us),
+                ),
+                None => self.beside_sqlite(target, cell),
+            },
         )
+    }
+
+    /// What a variant costs beside the durable server with default settings.
+    fn beside_sqlite(&self, target: &str, cell: Cell) -> String {
+        let is_variant = !matches!(target, "limit" | "memory" | "sqlite") && !target.ends_with(BEFORE);
+        match (is_variant, self.samples("sqlite", cell).next()) {
+            (true, Some(_)) => {
+                format!("CPU {:.3} of sqlite", self.ratio((target, cell), ("sqlite", cell), |sample| sample.cpu_us))
+            }
+            (true, None) | (false, _) => String::new(),
+        }
     }
 
     /// Each server beside its earlier self.

@@ -41,7 +41,7 @@ use crate::logging::Log;
 // Commits that share a batch hold their allocations at the same time, and the system's allocator does not keep that
 // much memory ready.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: switchboard_allocator::Allocator = switchboard_allocator::Allocator;
 
 fn main() -> ExitCode {
     let environment = Environment::of_process();
@@ -149,6 +149,7 @@ fn serve(settings: &SettingFlags, args: Option<&ServeArgs>, environment: &Enviro
     let mut log = logging::start(*config.server.log_format, environment)?;
     let access_log = log.access_log(&config.server.access_log)?;
     process::raise_file_limit();
+    agents::exec::adopt_orphans();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::runtime)?;
     let served = runtime.block_on(run(config, environment, access_log, &log));
     agents::exec::wait_for_stopping();
@@ -168,10 +169,7 @@ async fn run(
     let data = config.storage.folder().map(Path::to_path_buf);
     // SIGHUP asks for new files to be read. It never ends the server, even if there is nothing to read again.
     let mut hangups = switchboard::hangups().map_err(Failure::runtime)?;
-    let tls = config.tls.as_ref().map(|known| known.tls.clone());
-    let tokens = config.tokens.as_ref().map(|known| known.tokens.clone());
-    let signing_keys = config.signing_keys.clone();
-    let rules = config.rules.clone();
+    let has_tls = config.tls.is_some();
     for doubt in &config.doubts {
         tracing::warn!("{doubt}");
     }
@@ -192,26 +190,16 @@ async fn run(
     if let Some(data) = data {
         agents::exec::clear_leftovers(&data).await;
     }
+    let handle = server.handle();
     let bound = server.bind(listen).await.map_err(Failure::runtime)?;
-    tracing::info!(address = %bound.local_addr(), tls = tls.is_some(), "serving");
+    tracing::info!(address = %bound.local_addr(), tls = has_tls, "serving");
     served_at.set(Address { url: bound.public_url().to_owned(), needs_token });
     output::say(bound.banner().examples(examples.send, examples.stream).to_string().trim_end());
     let stop = CancellationToken::new();
     let renewing = async {
         loop {
             hangups.next().await;
-            if let Some(tls) = &tls {
-                tls.reload_and_log().await;
-            }
-            if let Some(tokens) = &tokens {
-                tokens.reload_and_log().await;
-            }
-            if let Some(rules) = &rules {
-                rules.reload_and_log().await;
-            }
-            if let Some(keys) = &signing_keys {
-                keys.reload_and_log();
-            }
+            handle.reload_files().await;
         }
     };
     tokio::select! {

@@ -128,9 +128,7 @@ fn with_rules(
     if let Some(secret) = config.shared_secret {
         builder = builder.shared_secret(secret);
     }
-    if let Some(issuer) = config.issuer {
-        builder = builder.issuer(issuer);
-    }
+    builder = config.issuers.into_iter().fold(builder, |builder, known| builder.issuer(known.issuer));
     if let Some(name) = server.api_key_header.value {
         builder = builder.api_key_header(name);
     }
@@ -178,6 +176,9 @@ fn with_rules(
         runs_queued_per_owner_max: *server.runs_queued_per_owner_max,
         run_message_bytes_max: *server.run_message_bytes_max,
         run_message_bytes_per_owner_max: *server.run_message_bytes_per_owner_max,
+        storage_task_bytes_max: *server.storage_task_bytes_max,
+        storage_owner_bytes_max: *server.storage_owner_bytes_max,
+        storage_bytes_max: *server.storage_bytes_max,
         delivery_failures_max: *server.webhook_attempts_max,
         delivery_coalesce_after: *server.webhook_coalesce_after,
         ..retained

@@ -63,6 +63,15 @@ impl Served {
         Streamed::by(&line.replacen("-sS", "-sSN", 1))
     }
 
+    /// How many runs are at work, as the metrics say.
+    fn runs_alive(&self) -> u64 {
+        let line = format!("curl -sS --max-time 20 {}/metrics", self.address());
+        let output = Command::new("sh").arg("-c").arg(line).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let alive = text.lines().find_map(|line| line.strip_prefix("switchboard_runs_alive "));
+        alive.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("{text}"))
+    }
+
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
@@ -303,7 +312,7 @@ fn a_hangup_brings_a_new_certificate_into_use_and_a_bad_one_not() {
     server.signal(Signal::TERM);
     let (code, logs) = server.exit_code();
     assert_eq!(code, Some(0), "{logs}");
-    assert!(logs.contains("the new certificate was not taken") && logs.contains("certificate read again"), "{logs}");
+    assert!(logs.contains("new certificate not taken") && logs.contains("certificate read again"), "{logs}");
 }
 
 #[test]
@@ -446,7 +455,7 @@ fn a_hangup_brings_new_tokens_into_use_and_bad_ones_not() {
     assert!(is_let_in(&curl, alice) && !is_let_in(&curl, bob));
     std::fs::write(&tokens, format!("{bob} bob\nshort eve\n")).unwrap();
     server.signal(Signal::HUP);
-    logs.until("the new tokens were not taken; the old ones stay in use");
+    logs.until("new tokens not taken; what was read before stays in use");
     assert!(is_let_in(&curl, alice) && !is_let_in(&curl, bob));
     std::fs::write(&tokens, format!("{bob} bob\n")).unwrap();
     server.signal(Signal::HUP);
@@ -454,6 +463,54 @@ fn a_hangup_brings_new_tokens_into_use_and_bad_ones_not() {
     assert!(!is_let_in(&curl, alice) && is_let_in(&curl, bob), "a token that is gone is refused at once");
     server.signal(Signal::TERM);
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
+}
+
+/// Leaves a process behind that is in a session of its own and has an empty environment, writes its number into a file that is named by the
+/// message, and goes on if the message says so.
+#[cfg(target_os = "linux")]
+const LEAVES_A_DAEMON: &str =
+    "read -r word; env -i $(command -v setsid) $(command -v sleep) 600 > /dev/null 2>&1 & child=$!
+    until read -r pid name state parent group session rest < /proc/$child/stat && [ $session = $child ]; do :; done
+    echo $child > $word.new; mv $word.new $word
+    case $word in long*) sleep 600;; esac";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_command_leaves_in_a_session_of_its_own_with_another_environment_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!("cd {}\n{LEAVES_A_DAEMON}", folder.path().display());
+    let mut server = Served::start(folder.path(), &["--memory", "--exec", &script, "--exec-shell"]);
+    let number = |name: &str| {
+        let written = || std::fs::read_to_string(folder.path().join(name)).ok();
+        eventually("the process was started", written).trim().parse::<i32>().unwrap()
+    };
+    let is_alive = |pid: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    let is_known = |pid: i32| Path::new(&format!("/proc/{pid}")).exists();
+    server.send("first");
+    let first = number("first");
+    eventually("the process that the command left is gone", || (!is_known(first)).then_some(()));
+    // A command that runs keeps its own, while another one that began later ends with what it left.
+    let long = copied(&server.send("long"), "id").to_owned();
+    let of_long = number("long");
+    server.send("later");
+    let later = number("later");
+    eventually("the second command has ended", || server.runs_alive().eq(&1).then_some(()));
+    assert!(is_alive(of_long), "it belongs to a command that runs");
+    // It may be of either, so it is there until both have ended.
+    let line = format!("curl -sS -X POST {}/tasks/{long}:cancel -H 'A2A-Version: 1.0'", server.address());
+    let canceled = Command::new("sh").arg("-c").arg(line).output().unwrap();
+    assert!(String::from_utf8_lossy(&canceled.stdout).contains("TASK_STATE_CANCELED"), "{canceled:?}");
+    eventually("both processes are gone", || (!is_known(of_long) && !is_known(later)).then_some(()));
+    // Those of commands that are cut off by a shutdown end with the server.
+    server.send("long-2");
+    let last = number("long-2");
+    server.signal(Signal::TERM);
+    server.signal(Signal::TERM);
+    server.child.wait().unwrap();
+    eventually("the last process is gone", || (!is_alive(last)).then_some(()));
 }
 
 #[test]

@@ -123,7 +123,7 @@ pub enum ProtocolError {
     ResourceExhausted {
         /// Which limit was reached, as the client reads it.
         reason: String,
-        /// After how many seconds to try again; HTTP says so in `Retry-After`.
+        /// After how many seconds to try again; HTTP says so in `Retry-After`. 0 if that is not known.
         retry_after_s: u32,
     },
     /// The body or one of its parts is larger than allowed.

@@ -163,7 +163,7 @@ impl Acceptor<'_> {
         let NewRecord { record, inbound, before, events, mut extras, now } = opening;
         let engine = self.engine;
         let folded = Folded::empty(record.id.clone(), record.context_id.clone());
-        let stage = Stage::begin(&before, folded, events);
+        let stage = Stage::begin(&before, folded, events, now);
         let run_max = engine.run_max(self.agent, inbound.metadata.as_ref(), None);
         let start = TurnStart::first(record.clone(), inbound, &stage.head, run_max, background, now);
         let turn = Turn::staged(engine.clone(), start, stage);
@@ -178,13 +178,13 @@ impl Acceptor<'_> {
             }
             None => turn.unstage(),
         };
-        let Some(Stage { before, head, events, folded, .. }) = stage else {
+        let Some(Stage { before, head, events, folded, at, .. }) = stage else {
             return Err(ProtocolError::Internal { incident: engine.uuid().to_string() });
         };
         let folded = Arc::new(folded);
         extras.folded = Some(folded.clone());
         let run = head.running.then_some(future);
-        let step = Step::of(before, head, events.into());
+        let step = Step::of(before, head, events.into(), at);
         Ok(StagedRecord { record, step, folded, extras: Box::new(extras), turn, run, ended })
     }
 
@@ -245,9 +245,9 @@ impl Acceptor<'_> {
             self.engine.hold_queue_place(&self.scope.owner, held)?;
         }
         extras.folded = Some(folded.clone());
-        let step = Step::from(before, events.into());
-        let events = step.events.clone();
         let leased_at = self.engine.now();
+        let step = Step::from(before, events.into(), leased_at);
+        let events = step.events.clone();
         if let Err(error) = self.engine.append(&record, step, None, extras).await {
             return self.not_accepted(error);
         }

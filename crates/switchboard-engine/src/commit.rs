@@ -18,7 +18,8 @@ use crate::escaped::Escaped;
 use crate::ports::Hint;
 use crate::ports::audit::AuditEntry;
 use crate::ports::store::{
-    Accept, Accepted, Commit, CommitError, LeaseChange, PushChange, Scope, StoreError, StoredHead, Target, TaskKey,
+    Accept, Accepted, Commit, CommitError, LeaseChange, OverStorage, PushChange, Scope, StoreError, StoredHead, Target,
+    TaskKey,
 };
 
 /// One record as this process last saw it. The head may be out of date; every commit checks its version.
@@ -116,21 +117,23 @@ pub(crate) struct Step {
     before: Basis,
     after: Arc<Head>,
     pub(crate) events: Arc<[Event]>,
+    /// When the last of it was decided.
+    at: Timestamp,
 }
 
 impl Step {
-    pub(crate) fn from(before: &Head, events: Arc<[Event]>) -> Self {
+    pub(crate) fn from(before: &Head, events: Arc<[Event]>, at: Timestamp) -> Self {
         let mut after = before.clone();
         for event in &*events {
             after.apply(event);
         }
-        Self::of(Basis::of(before), after, events)
+        Self::of(Basis::of(before), after, events, at)
     }
 
     /// The step to a head that already contains the events.
-    pub(crate) fn of(before: Basis, mut after: Head, events: Arc<[Event]>) -> Self {
+    pub(crate) fn of(before: Basis, mut after: Head, events: Arc<[Event]>, at: Timestamp) -> Self {
         after.version = before.version + 1;
-        Self { before, after: Arc::new(after), events }
+        Self { before, after: Arc::new(after), events, at }
     }
 }
 
@@ -178,6 +181,8 @@ pub(crate) struct Claim {
 pub(crate) enum WriteError {
     Refused(Refusal),
     Duplicate(Accepted),
+    /// More bytes would be stored than may be.
+    OverStorage(OverStorage),
     /// The store failed, and the client was given an incident id.
     Failed(ProtocolError),
 }
@@ -187,6 +192,7 @@ impl WriteError {
     pub(crate) fn into_protocol(self) -> ProtocolError {
         match self {
             Self::Refused(Refusal::Protocol(error)) | Self::Failed(error) => error,
+            Self::OverStorage(over) => over.refusal(),
             Self::Refused(Refusal::Fenced | Refusal::Closed { .. }) | Self::Duplicate(_) => {
                 ProtocolError::unsupported("the task has changed meanwhile; read it again")
             }
@@ -212,12 +218,12 @@ impl EngineState {
             _ => None,
         };
         for _ in 0..self.limits.commit_attempts_max {
-            let head = record.head();
-            let events = decide(&head, command.clone(), &self.bounds(), self.now()).map_err(WriteError::Refused)?;
+            let (head, now) = (record.head(), self.now());
+            let events = decide(&head, command.clone(), &self.bounds(), now).map_err(WriteError::Refused)?;
             if events.is_empty() {
                 return Ok(Arc::from(events));
             }
-            let step = Step::from(&head, events.into());
+            let step = Step::from(&head, events.into(), now);
             let events = step.events.clone();
             match self.append(record, step, fence, Extras { waits, ..Extras::default() }).await {
                 Err(AppendError::Conflict) => self.reload(record).await?,
@@ -231,21 +237,25 @@ impl EngineState {
     /// Takes over a run whose lease is free, by a commit. False if the lease is no longer free: another process has
     /// claimed the run, its holder has renewed the lease, or the task has changed.
     pub(crate) async fn claim(&self, record: &Record, interrupted: bool) -> Result<bool, StoreError> {
-        let head = record.head();
-        let Ok(events) = decide(&head, Command::Claim { interrupted }, &self.bounds(), self.now()) else {
+        let (head, now) = (record.head(), self.now());
+        let Ok(events) = decide(&head, Command::Claim { interrupted }, &self.bounds(), now) else {
             return Ok(false);
         };
         let extras = Extras { claims: Some(Claim { interrupted }), ..Extras::default() };
-        let (asked, head, _) = self.ask_store(record, Step::from(&head, events.into()), None, extras);
+        let (asked, head, _) = self.ask_store(record, Step::from(&head, events.into(), now), None, extras);
         match asked.await {
             Ok(_) => {
                 // A claim is not visible, so followers of the task have nothing to read.
                 record.saw(head);
                 Ok(true)
             }
-            Err(CommitError::Conflict | CommitError::Fenced | CommitError::Duplicate(_) | CommitError::Full) => {
-                Ok(false)
-            }
+            Err(
+                CommitError::Conflict
+                | CommitError::Fenced
+                | CommitError::Duplicate(_)
+                | CommitError::Full
+                | CommitError::OverStorage(_),
+            ) => Ok(false),
             Err(CommitError::Store(error)) => Err(error),
         }
     }
@@ -281,7 +291,7 @@ impl EngineState {
         extras: Extras,
     ) -> (BoxFuture<'_, Result<TaskKey, CommitError>>, Arc<Head>, u64) {
         let Extras { push, accept, audit, folded, waits, enqueues, claims } = extras;
-        let Step { before, mut after, events } = step;
+        let Step { before, mut after, events, at } = step;
         let target = match record.key() {
             Some(key) => Target::Existing { key, expected_version: before.version },
             None => Target::New { scope: record.scope.clone() },
@@ -293,7 +303,6 @@ impl EngineState {
                 PushChange::Delete { .. } => head.push_configs = head.push_configs.saturating_sub(1),
             }
         }
-        let at = self.now();
         let was_running = before.running && before.version > 0;
         let paused_at = (before.state == TaskState::AuthRequired).then_some(before.status_at);
         // A run that is taken over has the deadline of its turn, and a lease of another kind.
@@ -323,6 +332,7 @@ impl EngineState {
             accept,
             audit,
             at,
+            storage: self.limits.storage(),
             folded,
         };
         let first_seq = commit.first_seq();
@@ -360,6 +370,10 @@ impl EngineState {
             Err(CommitError::Full) => {
                 let reason = "the store is full and every task in it is still active".to_owned();
                 Err(AppendError::Write(WriteError::Failed(ProtocolError::Unavailable { reason, retry_after_s: 30 })))
+            }
+            Err(CommitError::OverStorage(over)) => {
+                self.counters.storage_refusals[over.place()].fetch_add(1, Ordering::Relaxed);
+                Err(AppendError::Write(WriteError::OverStorage(over)))
             }
             Err(CommitError::Store(error)) => Err(AppendError::Write(WriteError::Failed(self.store_failed(&error)))),
         }
@@ -400,13 +414,15 @@ pub(crate) struct Stage {
     pub(crate) folded: Folded,
     /// How many of the events are the acceptance of the message; the others are the agent's.
     pub(crate) opening: usize,
+    /// When the newest of the events happened.
+    pub(crate) at: Timestamp,
 }
 
 impl Stage {
     /// A stage that begins with these events.
-    pub(crate) fn begin(head: &Head, folded: Folded, events: Vec<Event>) -> Self {
+    pub(crate) fn begin(head: &Head, folded: Folded, events: Vec<Event>, at: Timestamp) -> Self {
         let (before, opening) = (Basis::of(head), events.len());
-        let mut stage = Self { before, head: head.clone(), events, folded, opening };
+        let mut stage = Self { before, head: head.clone(), events, folded, opening, at };
         stage.apply_from(0);
         stage
     }

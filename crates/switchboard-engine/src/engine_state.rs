@@ -18,7 +18,7 @@ use crate::commit::WriteError;
 use crate::health::Health;
 use crate::limits::Limits;
 use crate::ports::download::NoLinks;
-use crate::ports::store::{AcceptedTask, Scope, StoreError, StoredTask};
+use crate::ports::store::{AcceptedTask, OverStorage, Scope, StoreError, StoredTask};
 use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook};
 use crate::push::SharedEndpointQueues;
 use crate::reply_size::{ReplyBudget, fit, fit_update, is_surely_light, is_surely_light_update, put_links};
@@ -268,6 +268,8 @@ impl EngineState {
 pub struct Counters {
     /// Runs whose agent this process does not serve. Runs of served agents are counted per agent.
     pub unserved_runs: RunCounters,
+    /// Commits that were refused because too many bytes would have been stored, by [`OverStorage::place`].
+    pub storage_refusals: [AtomicU64; OverStorage::ALL.len()],
     pub streams_opened: AtomicU64,
     pub streams_closed: AtomicU64,
     pub deliveries_made: AtomicU64,

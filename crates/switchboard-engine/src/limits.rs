@@ -4,7 +4,7 @@
 use switchboard_core::model::Timestamp;
 
 use crate::ports::audit::AuditRetention;
-use crate::ports::store::Retention;
+use crate::ports::store::{Retention, StorageLimits};
 
 /// What the engine allows. `Default` is what `switchboard serve` uses.
 #[derive(Clone, Debug)]
@@ -50,6 +50,12 @@ pub struct Limits {
     pub run_message_bytes_max: u64,
     /// The same for each owner.
     pub run_message_bytes_per_owner_max: u64,
+    /// Bytes stored of one task. A message that would exceed it is refused, and a run that would ends its task as failed.
+    pub storage_task_bytes_max: u64,
+    /// The same for all tasks of one owner.
+    pub storage_owner_bytes_max: u64,
+    /// The same for all tasks of all owners.
+    pub storage_bytes_max: u64,
     /// Unread messages of one task.
     pub inbox_messages_max: u32,
     /// Artifacts of one task; a write that would begin one more is refused.
@@ -158,6 +164,9 @@ impl Default for Limits {
             runs_queued_per_owner_max: 1_000,
             run_message_bytes_max: 128 << 20,
             run_message_bytes_per_owner_max: 64 << 20,
+            storage_task_bytes_max: 2 << 30,
+            storage_owner_bytes_max: 16 << 30,
+            storage_bytes_max: 64 << 30,
             inbox_messages_max: 100,
             artifacts_max: 256,
             artifact_bytes_max: 1 << 30,
@@ -198,6 +207,15 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// How many bytes may be stored.
+    pub(crate) fn storage(&self) -> StorageLimits {
+        StorageLimits {
+            task_bytes_max: self.storage_task_bytes_max,
+            owner_bytes_max: self.storage_owner_bytes_max,
+            bytes_max: self.storage_bytes_max,
+        }
+    }
+
     /// The retention policy at this time.
     #[must_use]
     pub fn retention(&self, now: Timestamp) -> Retention {

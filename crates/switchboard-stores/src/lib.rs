@@ -4,9 +4,13 @@
 //!
 //! This crate makes no semver promise; use the `switchboard` crate.
 
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod checksum;
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "postgres")]
+pub mod postgres;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod record;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod secret_keys;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

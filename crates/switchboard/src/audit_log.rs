@@ -24,7 +24,7 @@ use switchboard_engine::ports::audit::{
     AuditEntry, AuditEvent, ChainPosition, Decision, StoredEntry, read_export_line,
 };
 use switchboard_engine::system::SystemClock;
-use switchboard_stores::sqlite::{append_audit, read_audit};
+use switchboard_stores::sqlite::{append_audit, append_audit_unless_old, read_audit};
 
 use crate::database::FileError;
 
@@ -54,10 +54,21 @@ pub fn export(database: &Path, write: &mut dyn FnMut(String)) -> Result<Vec<Audi
 /// # Errors
 /// When there is no such file, a process has it open, or it cannot be written.
 pub fn record_offline(database: &Path, who: &str, operation: &str, reason: &str) -> Result<(), FileError> {
-    let clock = Arc::new(SystemClock);
-    let entry = AuditEntry::new(clock.now(), AuditEvent::Offline, Decision::Allowed, operation.to_owned());
-    let entry = AuditEntry { principal: who.to_owned(), reason: reason.to_owned().into(), ..entry };
-    append_audit(database, clock, entry)
+    append_audit(database, Arc::new(SystemClock), offline_entry(who, operation, reason))
+}
+
+/// As [`record_offline`], for what does not change the database otherwise, such as a backup: a database of an earlier version is left as it
+/// is. Says whether the entry was added.
+///
+/// # Errors
+/// As [`record_offline`].
+pub fn record_offline_unless_old(database: &Path, who: &str, operation: &str, reason: &str) -> Result<bool, FileError> {
+    append_audit_unless_old(database, Arc::new(SystemClock), offline_entry(who, operation, reason))
+}
+
+fn offline_entry(who: &str, operation: &str, reason: &str) -> AuditEntry {
+    let entry = AuditEntry::new(SystemClock.now(), AuditEvent::Offline, Decision::Allowed, operation.to_owned());
+    AuditEntry { principal: who.to_owned(), reason: reason.to_owned().into(), ..entry }
 }
 
 /// The longest line of an export that is read.

@@ -18,6 +18,8 @@ pub mod client;
 pub mod database;
 #[cfg(any(feature = "client", feature = "server"))]
 mod idempotent_sends;
+#[cfg(any(feature = "server", feature = "webhook-receiver"))]
+mod jwt;
 #[cfg(feature = "outbound")]
 pub mod outbound;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -26,6 +28,8 @@ mod protocol_binding;
 mod public_keys;
 #[cfg(any(feature = "client", feature = "server"))]
 mod random;
+#[cfg(feature = "server")]
+mod reloaded;
 #[cfg(feature = "server")]
 mod serve;
 #[cfg(feature = "server")]
@@ -62,15 +66,16 @@ pub use protocol_binding::ProtocolBinding;
 #[cfg(feature = "server")]
 pub use public_keys::KeyError;
 #[cfg(feature = "server")]
+pub use reloaded::ListError;
+#[cfg(feature = "server")]
 pub use serve::{Serve, serve};
 #[cfg(feature = "sqlite")]
 pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
     A2aService, AccessLog, Authenticator, Banner, Bound, CardForm, ClientCertificate, Compat, Cors, CorvidOptions,
-    Identity, IdentityFromExtensions, Issuer, OrgSecretsError, RESERVED, Rules, RulesError, SelectoolsOptions,
-    ServeError, ServeErrorKind, Server, ServerBuilder, ServerHandle, ServerLimits, SharedSecret, Tls, TlsError, Tokens,
-    TokensError,
+    Identity, IdentityFromExtensions, Issuer, RESERVED, Rules, SelectoolsOptions, ServeError, ServeErrorKind, Server,
+    ServerBuilder, ServerHandle, ServerLimits, SharedSecret, Tls, TlsError, Tokens,
 };
 #[cfg(feature = "server")]
 pub use signals::{Hangups, StopSignals, hangups, stop_signal};

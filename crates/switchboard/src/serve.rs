@@ -89,7 +89,7 @@ impl Serve {
 
     /// Serves until Ctrl-C or SIGTERM, then stops in order: streams end (clients resume), calls in flight are answered,
     /// running agents have the [grace period](Self::grace). A second signal stops at once, and loses nothing either.
-    /// SIGHUP reads a new TLS certificate and a new file of tokens, and otherwise does nothing.
+    /// SIGHUP reads the files of the server again, see [`ServerHandle::reload_files`](crate::ServerHandle::reload_files).
     ///
     /// # Errors
     /// When something is configured wrongly, the store or the port cannot be had, or signals cannot be received.
@@ -97,14 +97,15 @@ impl Serve {
         let signal_error = |error| ServeError::caused(ServeErrorKind::System, "signals cannot be received", error);
         let mut signals = StopSignals::listen().map_err(signal_error)?;
         let mut hangups = hangups().map_err(signal_error)?;
-        let bound = self.builder.build()?.bind(self.listen).await?;
+        let server = self.builder.build()?;
+        let handle = server.handle();
+        let bound = server.bind(self.listen).await?;
         tracing::info!(url = bound.url(), "serving");
         if !self.quiet {
             // A program that is started without a terminal may have no standard output; that is no reason not to serve.
             let _ = writeln!(std::io::stdout(), "{}", bound.banner());
         }
         let stop = CancellationToken::new();
-        let (tls, tokens) = (bound.tls(), bound.tokens());
         let mut serving = pin!(bound.run_until(stop.clone().cancelled_owned(), self.grace));
         loop {
             tokio::select! {
@@ -117,14 +118,7 @@ impl Serve {
                     tracing::info!("stopping; a second signal stops at once");
                     stop.cancel();
                 }
-                () = hangups.next() => {
-                    if let Some(tls) = &tls {
-                        tls.reload_and_log().await;
-                    }
-                    if let Some(tokens) = &tokens {
-                        tokens.reload_and_log().await;
-                    }
-                }
+                () = hangups.next() => handle.reload_files().await,
             }
         }
     }

@@ -18,5 +18,6 @@ mod receiver;
 mod restored;
 mod rolling;
 mod signed;
+mod storage;
 mod synced;
 mod upkeep;

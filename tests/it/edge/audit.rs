@@ -3,13 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use switchboard::{AuditLevel, KeyAlgorithm, KeyFolder, Rules, Server, ServerBuilder, SigningKeys, Tokens};
+use switchboard::{
+    AuditLevel, Issuer, KeyAlgorithm, KeyFolder, Rules, Server, ServerBuilder, SharedSecret, SigningKeys, Tls, Tokens,
+};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::memory::{ManualClock, MemoryStore};
 use switchboard_engine::ports::{AuditLog, Store};
 
+use super::grpc_calls::say;
+use crate::support::callers::soon;
 use crate::support::edge::{Edge, echo, get, message, post, with};
+use crate::support::grpc::{V1_0, grpc_request};
 
 const ALICE: &str = "a-token-of-alice-for-tests";
 const OPS: &str = "o-token-of-ops-for-tests";
@@ -154,4 +160,81 @@ async fn rules_and_signing_keys_that_are_read_again_are_in_the_log() {
     let (rules, keys) = (json!("rules reload"), json!("signing keys reload"));
     let (allowed, failed) = (json!("allowed"), json!("failed"));
     assert_eq!(told, [(&rules, &allowed, &json!(2)), (&rules, &failed, &Value::Null), (&keys, &allowed, &json!(2))]);
+}
+
+#[tokio::test]
+async fn certificates_secrets_and_keys_of_providers_that_are_read_again_are_in_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let [cert, key, orgs, keys] = ["cert.pem", "key.pem", "orgs.txt", "keys.json"].map(|name| folder.path().join(name));
+    std::fs::write(&cert, include_str!("../../certificates/first.cert.pem")).unwrap();
+    std::fs::write(&key, include_str!("../../certificates/first.key.pem")).unwrap();
+    std::fs::write(&orgs, "acme.example a-secret-of-acme-alone").unwrap();
+    let jwk = r#"{"kty":"OKP","crv":"Ed25519","kid":"k1","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+    std::fs::write(&keys, format!("{{\"keys\":[{jwk}]}}")).unwrap();
+    let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp::from_ms(0))), 100));
+    let builder = Server::builder()
+        .agent(echo())
+        .tls(Tls::from_files(&cert, &key).unwrap())
+        .shared_secret(SharedSecret::default().with_orgs_of(&orgs).unwrap())
+        .issuer(Issuer::new("https://login.example", "agents").keys_in_file(&keys).unwrap())
+        .public_url("https://agents.example")
+        .store(store.clone() as Arc<dyn Store>);
+    let server = builder.build().unwrap();
+    let handle = server.handle();
+    let _service = server.into_service().unwrap();
+    handle.reload_files().await;
+    std::fs::write(&cert, "no certificate").unwrap();
+    std::fs::write(&orgs, "acme.example").unwrap();
+    std::fs::write(&keys, "{}").unwrap();
+    handle.reload_files().await;
+    let told = entries(&store).await;
+    let member = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+    let told: Vec<_> = told.iter().map(|entry| (member(entry, "operation"), member(entry, "decision"))).collect();
+    let of = |decision: &str| {
+        ["secrets of organizations reload", "keys of an issuer reload", "certificate reload"]
+            .map(|operation| (operation.to_owned(), decision.to_owned()))
+    };
+    assert_eq!(told, [of("allowed"), of("failed")].concat());
+    let reasons: Vec<Value> = entries(&store).await.into_iter().skip(3).map(|entry| entry["reason"].clone()).collect();
+    assert_eq!(reasons[0], json!("line 1: expected DOMAIN SECRET"));
+    handle.shutdown(Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_ended_with_its_credential_is_in_the_log_on_every_binding() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tokens.txt");
+    std::fs::write(&file, format!("{ALICE} alice acme\n{OPS} ops")).unwrap();
+    let tokens = Tokens::from_file(&file).unwrap();
+    let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp::from_ms(0))), 100));
+    let edge = Edge::new(Server::builder().agent(echo()).tokens(tokens.clone()).store(store.clone() as Arc<dyn Store>));
+    let asks = [
+        post("/message:stream", message("wait").to_string()),
+        with(grpc_request(&format!("{V1_0}/SendStreamingMessage"), &say("wait")), "a2a-version", "1.0"),
+    ];
+    let mut bodies = Vec::new();
+    for ask in asks {
+        let mut body = edge.open(with(ask, "authorization", &format!("Bearer {ALICE}"))).await.into_body();
+        soon(body.frame()).await.unwrap().unwrap();
+        bodies.push(body);
+    }
+    std::fs::write(&file, format!("{OPS} ops")).unwrap();
+    tokens.reload().await.unwrap();
+    for body in bodies {
+        soon(body.collect()).await.unwrap();
+    }
+    let expected = r#"{"event":"refusal","decision":"refused","tenant":"acme","principal":"alice","operation":"SendStreamingMessage","agent":"echo","reason":"UNAUTHENTICATED"}"#;
+    let expected: Value = serde_json::from_str(expected).unwrap();
+    assert_eq!(entries(&store).await, [expected.clone(), expected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_refusals_of_a_server_in_production_that_knows_no_callers_are_in_the_log() {
+    let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp::from_ms(0))), 100));
+    let builder = Server::builder().agent(echo()).production(true).public_url("https://agents.example");
+    let edge = Edge::new(builder.store(store.clone() as Arc<dyn Store>));
+    assert_eq!(edge.ask(post("/message:send", message("hello").to_string())).await.status, 503);
+    let expected =
+        r#"{"event":"refusal","decision":"refused","operation":"unknown","agent":"echo","reason":"UNAVAILABLE"}"#;
+    assert_eq!(entries(&store).await, [serde_json::from_str::<Value>(expected).unwrap()]);
 }

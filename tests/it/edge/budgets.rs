@@ -1,8 +1,10 @@
 //! What one caller can hold at once: answers that are not read, bodies that never end, streams, and runs that wait. Each attack
 //! is made twice, against a server without the limit, where it succeeds, and against one with it.
 
+use std::future::IntoFuture;
 use std::time::Duration;
 
+use axum::Router;
 use bytes::Bytes;
 use http::{Request, Version};
 use http_body_util::{BodyExt, Full};
@@ -10,9 +12,11 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use serde_json::json;
 use switchboard::{Limits, Server, ServerBuilder, ServerLimits, Tokens};
+use switchboard_core::dialect::v1_0::proto::generated as wire;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
+use tower::ServiceExt;
 
 use super::grpc_calls::say;
 use crate::support::callers::soon;
@@ -87,6 +91,44 @@ async fn an_answer_that_is_not_read_is_let_go() {
     assert!(bytes < LARGE && ended == 1, "{bytes} bytes, {ended}");
 }
 
+/// How many bytes of an answer of a service in an application come that is left unread for an hour, and how many are held then.
+async fn read_of_an_application(limits: ServerLimits) -> (usize, u64, u64) {
+    let router: Router = server(limits).public_url("http://127.0.0.1:1").build().unwrap().into_router().unwrap();
+    let ask = async |request: Request<Full<Bytes>>| {
+        let answer = router.clone().oneshot(request.map(axum::body::Body::new)).await.unwrap();
+        String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    };
+    let sent = ask(post("/message:send", message(&"x".repeat(LARGE)).to_string())).await;
+    let id = serde_json::from_str::<serde_json::Value>(&sent).unwrap()["task"]["id"].as_str().unwrap().to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let serving = tokio::spawn(axum::serve(listener, router.clone()).into_future());
+    let request =
+        format!("GET /tasks/{id} HTTP/1.1\r\nhost: localhost\r\na2a-version: 1.0\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.readable().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    let metrics = ask(get("/metrics")).await;
+    let of = |name: &str| metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()).unwrap();
+    let (held, ended) = (of("switchboard_held_bytes{what=\"replies\"} "), of("switchboard_unread_connections_total "));
+    let mut answer = Vec::new();
+    // An answer that was let go breaks off.
+    let _ = soon(stream.read_to_end(&mut answer)).await;
+    serving.abort();
+    (answer.len(), held, ended)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_an_application_that_is_not_read_is_let_go() {
+    let (bytes, held, ended) = read_of_an_application(boundless()).await;
+    assert!(
+        bytes > LARGE && held > LARGE as u64 && ended == 0,
+        "without the limit: {bytes} bytes, {held} held, {ended}"
+    );
+    let (bytes, held, ended) = read_of_an_application(ServerLimits::default()).await;
+    assert!(bytes < LARGE && held == 0 && ended == 1, "{bytes} bytes, {held} held, {ended}");
+}
+
 /// Asks for a task over HTTP/2 on a stream that is given this window, and how the connection ended within two minutes.
 async fn over_http2(limits: ServerLimits, window: u32) -> Option<Duration> {
     let served = Served::start(server(limits)).await;
@@ -122,9 +164,13 @@ async fn a_stream_of_http2_that_waits_for_its_agent_is_left_alone() {
     let client = served.client().await;
     let mut stream = client.open("SendStreamingMessage", &say("wait")).await;
     assert!(soon(stream.next()).await.is_some(), "the task");
-    tokio::time::sleep(Duration::from_secs(45)).await;
+    // Longer than the time to read, and than pings of HTTP/2 and their answers may take.
+    tokio::time::sleep(Duration::from_secs(200)).await;
     assert_eq!(metric(&served, "switchboard_unread_connections_total").await, 0);
-    drop(stream);
+    let tasks: wire::ListTasksResponse = client.call("ListTasks", &wire::ListTasksRequest::default()).await.unwrap();
+    let cancel = wire::CancelTaskRequest { id: tasks.tasks[0].id.clone(), ..Default::default() };
+    let _: wire::Task = client.call("CancelTask", &cancel).await.unwrap();
+    assert!(soon(stream.next()).await.is_some(), "the stream goes on over the same connection");
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ fn server() -> ServerBuilder {
 }
 
 /// Lets everybody in, by a function: what is left of an edge without its own checks.
-struct Naive(fn(&Parts) -> Identity);
+pub(super) struct Naive(pub(super) fn(&Parts) -> Identity);
 
 impl Authenticator for Naive {
     fn authenticate<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<Identity, ProtocolError>> {
@@ -54,18 +54,9 @@ async fn a_page_elsewhere_cannot_run_the_agent_of_an_open_server() {
         with(with(send(), "host", "192.0.2.7:8080"), "origin", "http://localhost:3000"),
         with(with(send(), "host", "evil.example"), "origin", "http://evil.example"),
         with(send(), "host", "evil.example"),
-        // The first line is for a proxy that checks it, the second for whoever reads the last one.
-        with(with(send(), "host", "agents.example"), "host", "evil.example"),
-        with(
-            with(with(send(), "host", "agents.example"), "origin", "https://agents.example"),
-            "origin",
-            "https://evil.example",
-        ),
     ];
     for (number, attack) in attacks.into_iter().enumerate() {
-        if number < 4 {
-            assert_eq!(unchecked.ask(attack.clone()).await.status, 200, "attack {number} works without the check");
-        }
+        assert_eq!(unchecked.ask(attack.clone()).await.status, 200, "attack {number} works without the check");
         assert_eq!(edge.ask(attack).await.gist(), "403 PERMISSION_DENIED", "attack {number}");
     }
     for (host, origin) in [("agents.example", ""), ("agents.example", "https://agents.example"), ("192.0.2.7", "")] {

@@ -177,6 +177,27 @@ async fn a_member_of_either_version_that_was_changed_or_added_is_noticed() {
 }
 
 #[tokio::test]
+async fn a_card_is_signed_under_the_name_that_a_gateway_gives_it() {
+    let keys = SigningKeys::generate(KeyAlgorithm::Es256).unwrap();
+    let under = |url: &str| {
+        let server = Server::builder().agent(echo()).allow_unauthenticated(true).public_url(url);
+        Edge::new(server.signing_keys(keys.clone()))
+    };
+    let (inner, outer) = ("https://inner.example/a2a", "https://gateway.example/agents/one");
+    let own = under(inner);
+    let card = own.ask(unversioned(get(CARD))).await.text();
+    // A gateway that writes its own name into the card of another.
+    let rewritten = card.replace(inner, outer);
+    assert!(rewritten.contains(outer));
+    assert!(!status(&own, rewritten.as_bytes()).await.is_verified());
+    // Here the name is a setting, and the card that is served is the one that was signed.
+    let behind = under(outer);
+    let served = behind.ask(unversioned(get(CARD))).await;
+    assert!(served.text().contains(outer) && !served.text().contains(inner));
+    assert!(status(&behind, &served.body).await.is_verified());
+}
+
+#[tokio::test]
 async fn a_new_key_signs_within_a_running_server_and_the_old_one_stays_published() {
     let dir = tempfile::tempdir().unwrap();
     let folder = KeyFolder::at(dir.path());

@@ -33,6 +33,7 @@ mod self_fire;
 mod sending;
 mod shutdown;
 mod slow_readers;
+mod storage;
 mod stream_ends;
 mod streaming;
 mod time_limits;

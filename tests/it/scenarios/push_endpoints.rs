@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use switchboard_core::call::SendMessage;
 use switchboard_core::model::PushConfig;
+use switchboard_engine::limits::Limits;
 
 use crate::support::callers::{hook, say};
 use crate::support::hooks::{Answer, Hooks};
@@ -99,6 +100,31 @@ async fn a_healthy_endpoint_is_not_held_up_by_any_number_of_silent_ones() {
     }
     let took = world.now().ms_since(began);
     assert!(took < 1_000, "it took {took} ms, and no silent call has run out of time by then");
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_endpoints_of_some_owners_do_not_delay_the_webhook_of_another() {
+    let hooks = Hooks::new();
+    hooks.always("silent", Answer::NeverAnswers);
+    let limits = |limits: &mut Limits| limits.deliveries_max = 256;
+    let world = Setup::new().limits(limits).webhook(hooks.clone()).agent(registered("echo", echo())).start();
+    // One with many, and more with as many as they get.
+    let hostile = (0..1_400).map(|number| (0, number)).chain((0..600).map(|number| (1 + number / 50, number)));
+    for (who, number) in hostile {
+        let client = world.client().user(&format!("owner {who}"));
+        let url = format!("https://silent-{who}-{number}.example/in");
+        client.send(to(&url, &format!("text {number}"))).await.unwrap();
+    }
+    // They are called meanwhile, and have not run out of time.
+    hooks.until(|hooks| hooks.calls_so_far() > 200).await;
+    let began = world.now();
+    let bob = world.client().user("bob");
+    for number in 0..5 {
+        let task = bob.send(to("https://well.example/in", &format!("well {number}"))).await.unwrap();
+        hooks.until(|hooks| hooks.taken_of(&task.id) == [1, 2, 3]).await;
+    }
+    let took = world.now().ms_since(began);
+    assert!(took < 500, "it took {took} ms");
 }
 
 #[tokio::test(start_paused = true)]

@@ -171,6 +171,11 @@ pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/switchboard/src/random.rs", "ids of messages and the chance in pauses, in builds without an engine"),
     ("crates/switchboard/src/client/blocking.rs", "the thread that makes the calls of blocking clients, and joins"),
     ("crates/switchboard/src/client/webhook_receiver.rs", "the time that signatures are compared with"),
+    ("crates/switchboard-stores/src/postgres/connect.rs", "a task for each connection, which ends with it"),
+    (
+        "crates/switchboard-stores/src/postgres/thread.rs",
+        "the thread that drives the connections of a store, and joins",
+    ),
     ("crates/switchboard-stores/src/sqlite/answers.rs", "one task per batch that wakes its waiters"),
     ("crates/switchboard-stores/src/sqlite/writer.rs", "the one thread that writes the file"),
     ("crates/switchboard-stores/src/sqlite/readers.rs", "the threads that read the file"),
@@ -358,8 +363,11 @@ pub(super) const NOT_BY_US: &[(&str, &str)] = &[
 /// Crates that are built in more than one version, and why we put up with it. A row whose reason is gone must go too.
 pub(super) const DUPLICATES: &[(&str, &str)] = &[
     ("syn", "tracing-attributes still derives with syn 2; only the compiler ever runs it"),
-    ("cpufeatures", "proptest's generator is ahead of sha2; only tests carry the second"),
     ("getrandom", "proptest and tempfile are ahead of the engine; only tests carry the second"),
+    (
+        "fallible-iterator",
+        "rusqlite is ahead of tokio-postgres; only builds with the feature `postgres` carry the second",
+    ),
     ("hashbrown", "hashlink, below rusqlite, is behind indexmap"),
     ("winnow", "toml and the parser inside it are on two versions"),
 ];

@@ -17,6 +17,7 @@ mod group_record;
 mod launcher;
 mod leftovers;
 mod message_file;
+mod orphans;
 mod output;
 mod process;
 mod program;
@@ -40,6 +41,7 @@ use tokio::process::{ChildStdin, Command};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use orphans::adopt as adopt_orphans;
 pub(crate) use program::{Invocation, Program, variables};
 pub(crate) use user::{PASSWD, User};
 pub(crate) use words::{shell_doubt, split_words};

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use super::choices::{KindName, Recovery};
-use super::file::{AgentTable, SkillTable};
+use super::file::{AgentTable, RepeatedTable};
 use super::layer::Layer;
 use super::row::{Table, Value};
 use super::table::{AgentSettings, CompatSettings};
@@ -84,7 +84,7 @@ fn default_agent(above: &Layer, mut table: Layer, errors: &mut Errors) -> Layer 
 fn resolve_agent(
     mut settings: AgentSettings,
     compat: CompatSettings,
-    skills: Vec<SkillTable>,
+    skills: Vec<RepeatedTable>,
     search: &OsStr,
     errors: &mut Errors,
 ) -> Option<AgentConfig> {
@@ -171,9 +171,9 @@ fn invocation(command: CommandLine, shell: bool) -> Result<Invocation, String> {
     }
 }
 
-fn resolve_skills(tables: Vec<SkillTable>, errors: &mut Errors) -> Vec<SkillSettings> {
+fn resolve_skills(tables: Vec<RepeatedTable>, errors: &mut Errors) -> Vec<SkillSettings> {
     let mut skills: Vec<SkillSettings> = Vec::with_capacity(tables.len());
-    for SkillTable { mut values, from } in tables {
+    for RepeatedTable { mut values, from } in tables {
         let has_no_id = !values.has((Table::Skill, "id"));
         if has_no_id && !errors.is_doubtful(&[(Table::Skill, "id")]) {
             errors.add(from.error("every skill needs an id; add id = \"…\""));

@@ -19,14 +19,14 @@ const TABLES_OF_AGENT: [&str; 2] = ["compat", "skill"];
 #[derive(Debug)]
 pub(crate) struct AgentTable {
     pub(super) values: Layer,
-    pub(super) skills: Vec<SkillTable>,
+    pub(super) skills: Vec<RepeatedTable>,
     /// Where the table begins.
     pub(super) from: Origin,
 }
 
-/// One `[[agent.skill]]` of the file.
+/// One `[[agent.skill]]` or `[[issuer]]` of the file.
 #[derive(Debug)]
-pub(crate) struct SkillTable {
+pub(crate) struct RepeatedTable {
     pub(super) values: Layer,
     /// Where the table begins.
     pub(super) from: Origin,
@@ -51,28 +51,39 @@ impl Source {
     }
 }
 
-/// The settings of the server and those of each agent.
+/// What the file says.
+#[derive(Default)]
+pub(super) struct FileTables {
+    pub(super) settings: Layer,
+    pub(super) issuers: Vec<RepeatedTable>,
+    pub(super) agents: Vec<AgentTable>,
+}
+
+/// The settings of the server, of each identity provider, and of each agent.
 ///
 /// # Errors
 /// When the text is not TOML. Other mistakes go to `errors`.
-pub(super) fn read_file(source: &Source, errors: &mut Errors) -> Result<(Layer, Vec<AgentTable>), ConfigError> {
+pub(super) fn read_file(source: &Source, errors: &mut Errors) -> Result<FileTables, ConfigError> {
     let document = DeTable::parse(&source.text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
         source.at(offset, "").error(error.message().replace('\n', "; "))
     })?;
     let mut reader = Reader { source, errors };
-    let (mut settings, mut agents) = (Layer::default(), Vec::new());
+    let mut file = FileTables::default();
     for (name, value) in document.get_ref() {
         match (name.get_ref().as_ref(), value.get_ref()) {
-            ("server", DeValue::Table(entries)) => reader.table(Table::Server, "server", entries, &mut settings),
-            ("tls", DeValue::Table(entries)) => reader.table(Table::Tls, "tls", entries, &mut settings),
-            ("agent", DeValue::Array(tables)) => agents = reader.agents(tables),
+            ("server", DeValue::Table(entries)) => reader.table(Table::Server, "server", entries, &mut file.settings),
+            ("tls", DeValue::Table(entries)) => reader.table(Table::Tls, "tls", entries, &mut file.settings),
+            ("agent", DeValue::Array(tables)) => file.agents = reader.agents(tables),
+            ("issuer", DeValue::Array(tables)) => file.issuers = reader.repeated(Table::Issuer, "issuer", tables),
             (name @ ("server" | "tls"), _) => reader.misplaced(value, name, "a table", &format!("[{name}]")),
-            (name @ "agent", _) => reader.misplaced(value, name, "a list of tables", "[[agent]]"),
+            (name @ ("agent" | "issuer"), _) => {
+                reader.misplaced(value, name, "a list of tables", &format!("[[{name}]]"));
+            }
             (unknown, _) => reader.unknown_table(name, unknown),
         }
     }
-    Ok((settings, agents))
+    Ok(file)
 }
 
 struct Reader<'a> {
@@ -135,7 +146,9 @@ impl Reader<'_> {
             }
             match entries.get("skill").map(|value| (value, value.get_ref())) {
                 None => {}
-                Some((_, DeValue::Array(skills))) => agent.skills = self.skills(&place, skills),
+                Some((_, DeValue::Array(skills))) => {
+                    agent.skills = self.repeated(Table::Skill, &format!("{place}.skill"), skills);
+                }
                 Some((value, _)) => {
                     self.misplaced(value, &format!("{place}.skill"), "a list of tables", "[[agent.skill]]");
                 }
@@ -145,20 +158,21 @@ impl Reader<'_> {
         agents
     }
 
-    fn skills(&mut self, agent: &str, tables: &DeArray<'_>) -> Vec<SkillTable> {
-        let mut skills = Vec::new();
+    /// Tables that may stand there any number of times, and hold nothing but settings.
+    fn repeated(&mut self, table: Table, name: &str, tables: &DeArray<'_>) -> Vec<RepeatedTable> {
+        let mut found = Vec::new();
         for (index, value) in tables.iter().enumerate() {
-            let place = format!("{agent}.skill[{index}]");
+            let place = format!("{name}[{index}]");
             let DeValue::Table(entries) = value.get_ref() else {
-                self.misplaced(value, &place, "a table", "[[agent.skill]]");
+                self.misplaced(value, &place, "a table", table.header());
                 continue;
             };
             let from = self.source.at(value.span().start, place.clone());
-            let mut skill = SkillTable { values: Layer::default(), from };
-            self.table(Table::Skill, &place, entries, &mut skill.values);
-            skills.push(skill);
+            let mut read = RepeatedTable { values: Layer::default(), from };
+            self.table(table, &place, entries, &mut read.values);
+            found.push(read);
         }
-        skills
+        found
     }
 
     fn misplaced(&mut self, value: &Spanned<DeValue<'_>>, key: &str, expected: &str, header: &str) {
@@ -191,11 +205,11 @@ impl Reader<'_> {
     fn unknown_table(&mut self, name: &Spanned<std::borrow::Cow<'_, str>>, unknown: &str) {
         let from = self.source.at(name.span().start, unknown);
         let setting = table::all().find(|row| row.key == unknown);
-        let hint = match (setting, nearest(unknown, ["server", "tls", "agent"])) {
+        let hint = match (setting, nearest(unknown, ["server", "tls", "issuer", "agent"])) {
             (Some(row), _) => format!("it belongs to {}; put it below that line", row.table.header()),
-            (None, Some("agent")) => "there is no such table; did you mean [[agent]]?".to_owned(),
+            (None, Some(meant @ ("agent" | "issuer"))) => format!("there is no such table; did you mean [[{meant}]]?"),
             (None, Some(meant)) => format!("there is no such table; did you mean [{meant}]?"),
-            (None, None) => "there is no such table; expected [server], [tls] or [[agent]]".to_owned(),
+            (None, None) => "there is no such table; expected [server], [tls], [[issuer]] or [[agent]]".to_owned(),
         };
         self.errors.add(from.error(hint));
     }

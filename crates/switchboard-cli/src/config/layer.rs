@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use super::file::{AgentTable, Source, read_file};
+use super::file::{AgentTable, FileTables, RepeatedTable, Source, read_file};
 use super::flags::SettingFlags;
 use super::row::{SettingId, Table, Value};
 use super::{ConfigError, Environment, Errors, FILE_NAME, Given, Origin, listen, table};
@@ -58,6 +58,7 @@ pub(crate) struct Layers {
     pub(super) settings: Layer,
     /// Without one, the file names no agent.
     pub(super) agents: Vec<AgentTable>,
+    pub(super) issuers: Vec<RepeatedTable>,
     /// Mistakes found while reading.
     pub(super) errors: Errors,
     /// The file could not be read or is no TOML, so nothing is known about what it says.
@@ -77,8 +78,8 @@ pub(crate) fn read_layers(
     let source = find_file(config, environment, folder);
     let file = source.and_then(|source| source.map(|source| read_file(&source, &mut errors)).transpose());
     let is_file_unknown = file.is_err();
-    let (file, agents) = errors.keep(file).flatten().unwrap_or_default();
-    Layers { settings: flags.over(variables).over(file), agents, errors, is_file_unknown }
+    let FileTables { settings, issuers, agents } = errors.keep(file).flatten().unwrap_or_default();
+    Layers { settings: flags.over(variables).over(settings), agents, issuers, errors, is_file_unknown }
 }
 
 /// The same for a server that reads no file.
@@ -86,7 +87,7 @@ pub(crate) fn layers_without_file(flags: &SettingFlags, environment: &Environmen
     let mut errors = Errors::default();
     let flags = flags.layer(&mut errors);
     let variables = of_environment(environment, &mut errors);
-    Layers { settings: flags.over(variables), agents: Vec::new(), errors, is_file_unknown: false }
+    Layers { settings: flags.over(variables), agents: Vec::new(), issuers: Vec::new(), errors, is_file_unknown: false }
 }
 
 /// The text of the configuration file, if there is one.

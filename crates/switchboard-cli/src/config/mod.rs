@@ -12,6 +12,7 @@ mod environment;
 mod file;
 mod file_rights;
 mod flags;
+mod issuers;
 mod layer;
 mod listen;
 mod origin;
@@ -25,7 +26,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use switchboard::{Issuer, Rules, SecretKeySource, SharedSecret, SigningKeys, SigningSecrets, Tls, Tokens};
+use switchboard::{Rules, SecretKeySource, SharedSecret, SigningKeys, SigningSecrets, Tls, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
@@ -34,6 +35,7 @@ pub(crate) use choices::{
 };
 pub(crate) use environment::Environment;
 pub(crate) use flags::SettingFlags;
+pub(crate) use issuers::KnownIssuer;
 pub(crate) use layer::{layers_without_file, read_layers};
 pub(crate) use listen::{is_local, is_local_url, local_url};
 pub(crate) use origin::{ConfigError, ConfigErrors, Errors, Given, Origin};
@@ -68,8 +70,8 @@ pub(crate) struct Config {
     pub(crate) api_key: Option<Secret>,
     /// What callers sign their tokens with.
     pub(crate) shared_secret: Option<SharedSecret>,
-    /// The identity provider whose tokens are accepted.
-    pub(crate) issuer: Option<Issuer>,
+    /// The identity providers whose tokens are accepted.
+    pub(crate) issuers: Vec<KnownIssuer>,
     pub(crate) webhook_signing_secrets: Option<KnownSecrets>,
     pub(crate) rules: Option<Rules>,
     /// Where the keys are that secrets of webhooks are encrypted with.
@@ -90,7 +92,7 @@ impl Config {
         self.tokens.is_some()
             || self.api_key.is_some()
             || self.shared_secret.is_some()
-            || self.issuer.is_some()
+            || !self.issuers.is_empty()
             || self.tls_settings.client_authority.is_some()
     }
 

@@ -23,6 +23,9 @@ pub(crate) fn print(config: &Config) -> Result<String, ConfigError> {
     if config.tls.is_some() {
         write(&mut text, "\n[tls]", config.tls_settings.values(), &[])?;
     }
+    for settings in config.issuers.iter().filter_map(|known| known.settings.as_ref()) {
+        write(&mut text, "\n[[issuer]]", settings.values(), &[])?;
+    }
     for agent in &config.agents {
         print_agent(&mut text, agent)?;
     }

@@ -8,19 +8,23 @@ use switchboard::{Limits, ServerBuilder, Tls};
 
 use super::agents::resolve_agents;
 use super::file_rights;
+use super::issuers::resolve_issuers;
 use super::layer::Layers;
 use super::row::Table;
-use super::secrets::{api_key, issuer, rules, secret_keys, shared_secret, signing_keys, signing_secrets, tokens};
+use super::secrets::{api_key, rules, secret_keys, shared_secret, signing_keys, signing_secrets, tokens};
 use super::table::{ServerSettings, TlsSettings};
 use super::{Config, ConfigError, ConfigErrors, Environment, Errors, KEYS_NAME, KnownTls, Storage, listen};
 
 /// How many tasks are kept in memory, where a million would take gigabytes.
 const MEMORY_TASKS_MAX: u64 = ServerBuilder::MEMORY_TASKS_MAX_DEFAULT as u64;
 
+/// How many bytes of tasks are kept in memory.
+const MEMORY_STORAGE_BYTES_MAX: u64 = 1 << 30;
+
 /// # Errors
 /// When something is wrong; the errors say what and where, all of them together.
 pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) -> Result<Config, ConfigErrors> {
-    let Layers { mut settings, agents, mut errors, is_file_unknown } = layers;
+    let Layers { mut settings, agents, issuers, mut errors, is_file_unknown } = layers;
     let server = ServerSettings::read(&mut settings, &mut errors);
     let tls_settings = TlsSettings::read(&mut settings, &mut errors);
     let (Some(mut server), Some(tls_settings), false) = (server, tls_settings, is_file_unknown) else {
@@ -31,7 +35,8 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
     let tokens = errors.keep(tokens(&mut server, folder)).flatten();
     let api_key = errors.keep(api_key(&server, environment)).flatten();
     let shared_secret = errors.keep(shared_secret(&mut server, folder)).flatten();
-    let issuer = errors.keep(issuer(&server, folder)).flatten();
+    let has_issuers = server.jwt_issuer.is_some() || !issuers.is_empty();
+    let issuers = resolve_issuers(&server, issuers, folder, &mut errors);
     let webhook_signing_secrets = errors.keep(signing_secrets(&mut server, folder)).flatten();
     let rules = errors.keep(rules(&server, folder)).flatten();
     let tls = if errors.is_doubtful(&[(Table::Tls, "cert"), (Table::Tls, "key")]) {
@@ -42,11 +47,14 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
     let knows_callers = tokens.is_some()
         || server.api_key_env.is_some()
         || shared_secret.is_some()
-        || server.jwt_issuer.is_some()
+        || has_issuers
         || tls_settings.client_authority.is_some();
     check_access(&server, knows_callers, environment, &mut errors);
     if *server.memory && !server.retention_tasks_max.is_given() {
         server.retention_tasks_max.value = MEMORY_TASKS_MAX;
+    }
+    if *server.memory && !server.storage_bytes_max.is_given() {
+        server.storage_bytes_max.value = MEMORY_STORAGE_BYTES_MAX;
     }
     let secret_keys = errors.keep(secret_keys(&mut server, folder)).unwrap_or_default();
     let signing_keys = errors.keep(signing_keys(&server, folder)).flatten();
@@ -65,7 +73,7 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
         tokens,
         api_key,
         shared_secret,
-        issuer,
+        issuers,
         webhook_signing_secrets,
         rules,
         secret_keys,

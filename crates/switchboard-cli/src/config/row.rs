@@ -15,6 +15,7 @@ use super::values;
 pub(crate) enum Table {
     Server,
     Tls,
+    Issuer,
     Agent,
     Compat,
     Skill,
@@ -26,6 +27,7 @@ impl Table {
         match self {
             Self::Server => "[server]",
             Self::Tls => "[tls]",
+            Self::Issuer => "[[issuer]]",
             Self::Agent => "[[agent]]",
             Self::Compat => "[agent.compat]",
             Self::Skill => "[[agent.skill]]",

@@ -2,9 +2,8 @@
 //! no refusal quotes it.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use switchboard::{Issuer, Rules, SecretKeySource, SecretKeys, SharedSecret, SigningKeys, SigningSecrets, Tokens};
+use switchboard::{ListError, Rules, SecretKeySource, SecretKeys, SharedSecret, SigningKeys, SigningSecrets, Tokens};
 
 use super::table::ServerSettings;
 use super::typed::Secret;
@@ -21,21 +20,21 @@ pub(super) fn tokens(server: &mut ServerSettings, folder: &Path) -> Result<Optio
     }
     let Some(path) = &server.tokens_file.value else { return Ok(None) };
     // The server keeps an eye on the file, so that new tokens need no restart.
-    let tokens = Tokens::from_file(folder.join(path)).map_err(|error| {
-        let comma = if error.line > 0 { "," } else { "" };
-        server.tokens_file.from.error(format_args!("{}{comma} {error}", path.display()))
-    })?;
+    let tokens = Tokens::from_file(folder.join(path)).map_err(|error| unfit(&server.tokens_file.from, path, &error))?;
     Ok(Some(KnownTokens { tokens, file: Some(path.clone()) }))
 }
 
 /// The rules about what callers may do. They are no secret, but are read in the same way as tokens.
 pub(super) fn rules(server: &ServerSettings, folder: &Path) -> Result<Option<Rules>, ConfigError> {
     let Some(path) = &server.rules_file.value else { return Ok(None) };
-    let rules = Rules::from_file(folder.join(path)).map_err(|error| {
-        let comma = if error.line > 0 { "," } else { "" };
-        server.rules_file.from.error(format_args!("{}{comma} {error}", path.display()))
-    })?;
+    let rules = Rules::from_file(folder.join(path)).map_err(|error| unfit(&server.rules_file.from, path, &error))?;
     Ok(Some(rules))
+}
+
+/// What is wrong with the list in a file that a setting names.
+fn unfit(from: &Origin, path: &Path, error: &ListError) -> ConfigError {
+    let comma = if error.line > 0 { "," } else { "" };
+    from.error(format_args!("{}{comma} {error}", path.display()))
 }
 
 /// The key that all callers share, from the variable that the setting names.
@@ -71,38 +70,10 @@ pub(super) fn shared_secret(server: &mut ServerSettings, folder: &Path) -> Resul
         None => SharedSecret::default(),
     };
     if let Some(path) = &server.org_secrets_file.value {
-        let refuse = |error| server.org_secrets_file.from.error(format_args!("{}, {error}", path.display()));
+        let refuse = |error| unfit(&server.org_secrets_file.from, path, &error);
         secrets = secrets.with_orgs_of(folder.join(path)).map_err(refuse)?;
     }
     Ok((given.is_some() || server.org_secrets_file.is_some()).then_some(secrets))
-}
-
-/// The identity provider whose tokens are accepted.
-pub(super) fn issuer(server: &ServerSettings, folder: &Path) -> Result<Option<Issuer>, ConfigError> {
-    let Some(name) = &server.jwt_issuer.value else { return Ok(None) };
-    let Some((first, others)) = server.jwt_audience.split_first() else {
-        let why = "needs jwt_audience (--jwt-audience), or tokens of the provider for other servers would be good here";
-        return Err(server.jwt_issuer.from.error(why));
-    };
-    let mut issuer = Issuer::new(name, first).leeway(Duration::from_secs(u64::from(*server.jwt_leeway_s)));
-    issuer = others.iter().fold(issuer, Issuer::and_audience);
-    if let Some(url) = &server.jwt_keys_url.value {
-        issuer = issuer.keys_at(url);
-    }
-    if let Some(path) = &server.jwt_keys_file.value {
-        let refuse = |error| server.jwt_keys_file.from.error(format_args!("{} {error}", path.display()));
-        issuer = issuer.keys_in_file(folder.join(path)).map_err(refuse)?;
-    }
-    issuer =
-        issuer.principal_claim(&*server.jwt_principal_claim.value).scope_claims(server.jwt_scope_claims.value.clone());
-    issuer = issuer.algorithms(server.jwt_algorithms.value.clone());
-    if let Some(claim) = &server.jwt_tenants_claim.value {
-        issuer = issuer.tenants_claim(claim);
-    }
-    if let Some(scope) = &server.jwt_operator_scope.value {
-        issuer = issuer.operator_scope(scope);
-    }
-    Ok(Some(issuer))
 }
 
 pub(super) fn signing_secrets(server: &mut ServerSettings, folder: &Path) -> Result<Option<KnownSecrets>, ConfigError> {

@@ -29,6 +29,7 @@ const CARD: &str = "Card";
 const DIALECTS: &str = "Dialects";
 const COMPAT_DIALECTS: &str = "Compat dialects";
 const SKILL: &str = "Skill";
+const ISSUER: &str = "Identity provider";
 /// The heading that `cli.rs` gives to `--config` and its like.
 const CONFIGURATION: &str = "Configuration";
 
@@ -159,11 +160,12 @@ settings! {
         .variable("A2A_SECRET").not_in_file().unset("no such callers");
     org_secrets_file: Option<PathBuf> = Row::new(Path("file"), ACCESS,
             "File of the secrets of organizations, for tokens that name one (org_domain)")
-        .more("Each line is DOMAIN SECRET.")
+        .more("Each line is DOMAIN SECRET. A new file is used within a minute, or at once after SIGHUP.")
         .flag("--org-secrets", "FILE").variable("SWITCHBOARD_ORG_SECRETS_FILE")
         .unset("none").example("\"org-secrets.txt\"");
     jwt_issuer: Option<String> = Row::new(ANY, ACCESS, "Identity provider whose tokens are accepted, as their iss names it")
-        .more("Its keys are found by OpenID Connect Discovery, unless jwt_keys_url or jwt_keys_file is set.")
+        .more("Its keys are found by OpenID Connect Discovery, unless jwt_keys_url or jwt_keys_file is set. Further providers have an \
+               `[[issuer]]` each.")
         .flag("--jwt-issuer", "URL").variable("SWITCHBOARD_JWT_ISSUER")
         .unset("none").example("\"https://login.example/realms/acme\"");
     jwt_audience: Vec<String> = Row::new(List(Ok), ACCESS, "Audience (aud) that its tokens for this server have")
@@ -171,7 +173,7 @@ settings! {
     jwt_keys_url: Option<String> = Row::new(ANY, ACCESS, "Where its keys are (jwks_uri)")
         .variable("SWITCHBOARD_JWT_KEYS_URL").unset("found by discovery").example("\"https://login.example/keys\"");
     jwt_keys_file: Option<PathBuf> = Row::new(Path("file"), ACCESS, "File of its keys, a JSON Web Key set")
-        .more("A new file is used within a minute.")
+        .more("A new file is used within a minute, or at once after SIGHUP.")
         .variable("SWITCHBOARD_JWT_KEYS_FILE").unset("found by discovery").example("\"keys.json\"");
     jwt_algorithms: Vec<String> = Row::new(List(Ok), ACCESS, "Algorithms that are accepted; none is every asymmetric one")
         .variable("SWITCHBOARD_JWT_ALGORITHMS").default("").example("[\"RS256\"]");
@@ -190,7 +192,7 @@ settings! {
         .variable("SWITCHBOARD_JWT_OPERATOR_SCOPE").unset("none does").example("\"agents-operator\"");
     require: Vec<String> = Row::new(List(Ok), ACCESS,
             "Schemes that a caller must present together, as in mtls+bearer; of several entries, any one is enough")
-        .more("The names are those on the cards: bearer, basic, apiKey, apiKeyQuery, apiKeyCookie, jwtBearer, oidc or jwt, mtls. The \
+        .more("The names are those on the cards: bearer, basic, apiKey, apiKeyQuery, apiKeyCookie, jwtBearer, oidc or jwt (or the name of an `[[issuer]]`), mtls. The \
                first one of an entry names the caller. Without entries, any one scheme is enough.")
         .flag("--require", "SCHEMES").variable("SWITCHBOARD_REQUIRE").default("").example("[\"mtls+bearer\", \"basic\"]");
     allow_unauthenticated: bool = Row::new(Bool, ACCESS,
@@ -279,6 +281,16 @@ settings! {
         .default_of(|| number(Limits::default().run_message_bytes_max));
     run_message_bytes_per_owner_max: u64 = Row::new(bytes(1 << 20, 1 << 40), TASKS, "The same for each owner")
         .default_of(|| number(Limits::default().run_message_bytes_per_owner_max));
+    storage_task_bytes_max: u64 = Row::new(bytes(1 << 16, 1 << 50), TASKS,
+            "Bytes stored of one task at most; further messages are refused with 429, and a run that writes more fails its task")
+        .more("docs/limits.md says what is counted.")
+        .default_of(|| number(Limits::default().storage_task_bytes_max));
+    storage_owner_bytes_max: u64 = Row::new(bytes(1 << 16, 1 << 50), TASKS, "The same for all tasks of one owner")
+        .more("Tasks that are removed after retention_tasks_s make room.")
+        .default_of(|| number(Limits::default().storage_owner_bytes_max));
+    storage_bytes_max: u64 = Row::new(bytes(1 << 16, 1 << 50), TASKS, "The same for all tasks of all owners")
+        .more("Set it below the size of the disk. With memory = true the default is 1073741824, and the oldest ended tasks are removed.")
+        .default_of(|| number(Limits::default().storage_bytes_max));
     default_version: Option<Dialect> = Row::new(Choice(|| vec!["1.0".to_owned(), "0.3".to_owned()]), ACCESS,
             "What a request without A2A-Version means where its method or path does not tell")
         .more("The specification says 0.3; \"1.0\" is for closed networks.")
@@ -374,6 +386,37 @@ settings! {
             "File of the authority whose client certificates prove who calls, in PEM form")
         .flag("--tls-client-authority", "FILE").variable("SWITCHBOARD_TLS_CLIENT_AUTHORITY")
         .unset("clients are not asked for certificates").example("\"clients-ca.pem\"");
+}
+
+settings! {
+    /// What one `[[issuer]]` says, and what the `jwt_` settings of the server say together.
+    IssuerSettings, ISSUERS: Table::Issuer;
+
+    issuer: Option<String> = Row::new(ANY, ISSUER, "Identity provider whose tokens are accepted, as their iss names it")
+        .more("Every `[[issuer]]` needs one. Its keys are found by OpenID Connect Discovery, unless keys_url or keys_file is set.")
+        .unset("").example("\"https://login.example/realms/acme\"");
+    name: Option<String> = Row::new(WORDS, ISSUER, "What the cards and `require` call tokens of this provider")
+        .more("Each provider needs a name of its own, if there are several.")
+        .unset("oidc with discovery, else jwt").example("\"acme\"");
+    audience: Vec<String> = Row::new(List(Ok), ISSUER, "Audience (aud) that its tokens for this server have")
+        .more("At least one is needed.").default("").example("[\"agents\"]");
+    keys_url: Option<String> = Row::new(ANY, ISSUER, "Where its keys are (jwks_uri)")
+        .unset("found by discovery").example("\"https://login.example/keys\"");
+    keys_file: Option<PathBuf> = Row::new(Path("file"), ISSUER, "File of its keys, a JSON Web Key set")
+        .more("A new file is used within a minute, or at once after SIGHUP.")
+        .unset("found by discovery").example("\"keys.json\"");
+    algorithms: Vec<String> = Row::new(List(Ok), ISSUER, "Algorithms that are accepted; none is every asymmetric one")
+        .default("").example("[\"RS256\"]");
+    leeway_s: u32 = Row::new(seconds(0, 600), ISSUER,
+            "How far the clocks of the provider and of this server may be apart, in seconds").default("30");
+    principal_claim: String = Row::new(ANY, ISSUER, "Claim that names the caller")
+        .more("A dot leads into an object, as in realm_access.roles.").default("sub");
+    tenants_claim: Option<String> = Row::new(ANY, ISSUER, "Claim that holds the tenants of the caller")
+        .more("A token without it is then refused.").unset("callers act for no named tenant").example("\"tid\"");
+    scope_claims: Vec<String> = Row::new(List(Ok), ISSUER, "Claims that hold the scopes of the caller")
+        .default("scope,scp").example("[\"scope\", \"realm_access.roles\"]");
+    operator_scope: Option<String> = Row::new(ANY, ISSUER, "Scope that makes a caller an operator")
+        .unset("none does").example("\"agents-operator\"");
 }
 
 settings! {
@@ -573,6 +616,7 @@ pub(crate) fn rows_of(table: Table) -> &'static [Row] {
     match table {
         Table::Server => SERVER,
         Table::Tls => TLS,
+        Table::Issuer => ISSUERS,
         Table::Agent => AGENTS,
         Table::Compat => COMPAT,
         Table::Skill => SKILLS,
@@ -581,5 +625,5 @@ pub(crate) fn rows_of(table: Table) -> &'static [Row] {
 
 /// Every row of every table.
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
-    [SERVER, TLS, AGENTS, COMPAT, SKILLS].into_iter().flatten()
+    [SERVER, TLS, ISSUERS, AGENTS, COMPAT, SKILLS].into_iter().flatten()
 }

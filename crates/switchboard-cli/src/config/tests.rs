@@ -1,5 +1,6 @@
 //! Layers and rules.
 
+mod issuers;
 mod reference;
 mod refusals;
 mod secrets;
@@ -24,6 +25,8 @@ fn load(flags: &[&str], variables: &[(&str, &str)], file: &str) -> Result<Config
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(folder.path().join("tokens.txt"), private).unwrap();
     std::fs::write(folder.path().join("org-secrets.txt"), "example.com a-long-random-secret\n").unwrap();
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(folder.path().join("org-secrets.txt"), private).unwrap();
     let key = r#"{"kty":"OKP","crv":"Ed25519","kid":"k1","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
     std::fs::write(folder.path().join("keys.json"), format!("{{\"keys\":[{key}]}}")).unwrap();
     let authority = include_str!("../../../../tests/certificates/authority.cert.pem");
@@ -182,6 +185,9 @@ fn every_setting_has_a_variable() {
         runs_queued_per_owner_max = 1000
         run_message_bytes_max = 134217728
         run_message_bytes_per_owner_max = 67108864
+        storage_task_bytes_max = 2147483648
+        storage_owner_bytes_max = 17179869184
+        storage_bytes_max = 68719476736
         default_version = "1.0"
         card = "1.0"
         sign_cards = true
@@ -500,7 +506,7 @@ fn an_identity_provider_needs_an_audience() {
     let why = "needs jwt_audience (--jwt-audience), or tokens of the provider for other servers would be good here";
     assert!(refusal(&[], &[], file).ends_with(why), "{}", refusal(&[], &[], file));
     let config = load(&["--listen", "0.0.0.0:8080", "--jwt-audience", "agents"], &[], file).unwrap();
-    assert!(config.issuer.is_some() && config.open_to_others_at().is_none());
+    assert!(!config.issuers.is_empty() && config.open_to_others_at().is_none());
 }
 
 #[test]

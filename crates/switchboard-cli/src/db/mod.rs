@@ -68,8 +68,16 @@ fn backup(database: &Path, to: &Path) -> Result<String, Failure> {
         }
         false => String::new(),
     };
+    let copied = format!("copied to {}", to.display());
+    // The copy is made in any case, so that a database that is not to be written can be backed up.
+    let unrecorded = match audit_log::record_offline_unless_old(database, &os_user(), "db backup", &copied) {
+        Ok(true) => String::new(),
+        Ok(false) => "\nnot in the audit log: the database is of an earlier version".to_owned(),
+        Err(FileError::InUse { .. }) => "\nnot in the audit log: a server uses the database".to_owned(),
+        Err(error) => format!("\nnot in the audit log: {error}"),
+    };
     Ok(format!(
-        "copied {} to {} ({})\ncheck it: switchboard db verify --file {}{without}",
+        "copied {} to {} ({})\ncheck it: switchboard db verify --file {}{without}{unrecorded}",
         database.display(),
         to.display(),
         size(bytes),

@@ -103,7 +103,8 @@ async fn a_running_server_is_backed_up_and_checked() {
     let copy = folder.path().join("copy.db");
     let expected = format!("copied {} to {} (", database.display(), copy.display());
     assert!(said.starts_with(&expected), "{said}");
-    assert!(said.ends_with(&format!("\ncheck it: switchboard db verify --file {}", copy.display())), "{said}");
+    let check = format!("\ncheck it: switchboard db verify --file {}", copy.display());
+    assert!(said.ends_with(&format!("{check}\nnot in the audit log: a server uses the database")), "{said}");
 
     let counts = "looked at 1 tasks (0 of them compacted), 1 commits with 3 events, 0 pieces of content (0 bytes), \
                   0 webhooks, 0 accepted messages and 0 entries of the audit log\nno faults";
@@ -113,6 +114,23 @@ async fn a_running_server_is_backed_up_and_checked() {
     let again = db_in(folder.path(), &["backup", "--to", "copy.db"]);
     let expected = format!("{} exists already, and nothing is overwritten", copy.display());
     assert_eq!(again, Err(Failure::Runtime(expected)));
+}
+
+#[tokio::test]
+async fn a_backup_is_in_the_audit_log_if_no_server_uses_the_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, database) = serving(folder.path()).await;
+    server.shutdown(std::time::Duration::ZERO).await;
+    drop(server);
+    let said = db_in(folder.path(), &["backup", "--to", "copy.db"]).unwrap();
+    assert!(!said.contains("audit"), "{said}");
+    let mut lines = Vec::new();
+    audit_log::export(&database, &mut |line| lines.push(line)).unwrap();
+    let [line] = &lines[..] else { panic!("{lines:?}") };
+    let entry: serde_json::Value = serde_json::from_str(line).unwrap();
+    let copied = format!("copied to {}", folder.path().join("copy.db").display());
+    assert_eq!([&entry["event"], &entry["operation"], &entry["reason"]], ["offline", "db backup", copied.as_str()]);
+    assert_eq!(entry["principal"].as_str(), Some(os_user().as_str()));
 }
 
 #[tokio::test]

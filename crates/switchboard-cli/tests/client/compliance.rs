@@ -54,6 +54,43 @@ fn every_requirement_is_on_the_page_once_with_tests_that_exist() {
 }
 
 #[test]
+fn the_report_for_programs_says_what_the_page_says() {
+    let page = std::fs::read_to_string(root().join("docs/cli-compliance.md")).unwrap();
+    let report = std::fs::read_to_string(root().join("docs/cli-compliance.yaml")).unwrap();
+    let blocks: Vec<&str> = report.split("\n  A2ACLI_").skip(1).collect();
+    let block = |id: &str| {
+        let named = |block: &&&str| block.split_once(':').is_some_and(|(name, _)| id == format!("A2ACLI_{name}"));
+        *blocks.iter().find(named).unwrap_or_else(|| panic!("{id} is not in the report"))
+    };
+    let mut passed = [0; 4];
+    for line in page.lines().filter(|line| line.starts_with("| `A2ACLI_")) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [id, tier, mark, evidence] = cells[..] else { panic!("{line}") };
+        let tests = evidence.split('`').skip(1).step_by(2).collect::<Vec<_>>().join(" ");
+        let block = block(id.trim_matches('`'));
+        for member in [
+            format!("tier: {tier}\n"),
+            format!("status: {}\n", mark.replace(' ', "_")),
+            format!("evidence: \"{tests}\"\n"),
+        ] {
+            assert!(format!("{block}\n").contains(&format!("    {member}")), "{id}: {member}");
+        }
+        passed[tier.parse::<usize>().unwrap()] += usize::from(mark == "pass");
+    }
+    for (tier, count) in REQUIREMENTS {
+        let passed = passed[usize::from(tier)];
+        let is_satisfied = passed == count;
+        assert!(report.contains(&format!("  tier_{tier}: {{total: {count}, pass: {passed}, ")), "tier {tier}");
+        assert!(report.lines().any(|line| {
+            line.starts_with(&format!("  tier_{tier}: ")) && line.ends_with(&format!("satisfied: {is_satisfied}}}"))
+        }));
+    }
+    assert!(report.contains(&format!("tool_version: {}\n", env!("CARGO_PKG_VERSION"))));
+    let codes = blocks.iter().filter(|block| block.starts_with("ERR_")).count();
+    assert_eq!(codes, 8, "the codes of the specification");
+}
+
+#[test]
 fn the_skill_is_lean_and_names_only_what_there_is() {
     let skill = std::fs::read_to_string(root().join(".agents/skills/switchboard/SKILL.md")).unwrap();
     assert!(skill.len() < SKILL_BYTES_MAX, "{} bytes", skill.len());

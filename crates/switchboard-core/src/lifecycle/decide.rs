@@ -95,6 +95,8 @@ pub struct StatusWrite {
     pub state: TaskState,
     pub message: Option<Arc<Message>>,
     pub metadata: Option<Json>,
+    /// A checkpoint that is recorded in the same commit as the status: a later attempt finds both or neither.
+    pub checkpoint: Option<Json>,
 }
 
 /// How the agent's function came back.
@@ -299,10 +301,13 @@ fn run(
         };
     }
     match command {
-        RunCommand::Status(write) => {
+        RunCommand::Status(mut write) => {
             check_write("a status", write.message.as_ref().map_or(&[], |message| &message.parts), bounds)?;
+            let checkpoint = write.checkpoint.take();
             let status = status(head, write, now)?;
             birth(events, head, inbound, now);
+            // Before the status, which may end the turn: a checkpoint belongs to a turn that is open.
+            events.extend(checkpoint.map(|value| Event::Checkpoint { value }));
             let note = note(head, inbound, &status);
             events.push(status);
             events.extend(note);
@@ -365,7 +370,7 @@ fn agent_error(reason: impl Into<String>) -> Refusal {
 }
 
 fn status(head: &Head, write: StatusWrite, now: Timestamp) -> Result<Event, Refusal> {
-    let StatusWrite { state, message, metadata } = write;
+    let StatusWrite { state, message, metadata, checkpoint: _ } = write;
     if let TaskState::Submitted | TaskState::Unspecified = state {
         return Err(agent_error(format!("a run cannot set its task to {}", state.word())));
     }

@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use super::WriteMode;
+use crate::model::redact::OWN_ANSWERS;
 use crate::model::{
     AgentName, Artifact, ArtifactId, ArtifactUpdate, ContextId, Dialect, Json, Message, StatusUpdate, Task, TaskId,
     TaskState, TaskStatus, TaskView, Timestamp, Update, content_bytes, push_exact,
@@ -71,8 +72,8 @@ impl Event {
 #[must_use]
 pub fn is_needed_to_fold(before: TaskState, events: &[Event]) -> bool {
     events.iter().any(|event| match event {
-        Event::StatusChanged { state, message, .. } => {
-            before.is_interrupted() || (state.is_interrupted() && message.is_some())
+        Event::StatusChanged { state, message, metadata, .. } => {
+            before.is_interrupted() || (state.is_interrupted() && message.is_some()) || answer_of(metadata).is_some()
         }
         Event::Claimed { .. } | Event::CancelRequested { .. } | Event::TurnEnded => false,
         Event::Received { .. }
@@ -84,6 +85,11 @@ pub fn is_needed_to_fold(before: TaskState, events: &[Event]) -> bool {
         | Event::Replied { .. }
         | Event::Checkpoint { .. } => true,
     })
+}
+
+/// What a status says about its task that stays in the metadata of the task.
+fn answer_of(metadata: &Option<Json>) -> Option<Json> {
+    metadata.as_ref()?.only(&OWN_ANSWERS)
 }
 
 /// A message as it came in, with what the request said about it.
@@ -423,6 +429,8 @@ pub struct Folded {
     /// A direct reply, if that is how the record closed.
     pub reply: Option<Arc<Message>>,
     pub checkpoint: Option<Json>,
+    /// The last checkpoint of the turns before the current one.
+    pub earlier_checkpoint: Option<Json>,
     /// Whether older messages are missing in the history, and waiting turns have no contents, because a reader asked for no more.
     /// Such a fold is for that reader alone.
     pub is_shortened: bool,
@@ -443,7 +451,14 @@ impl Folded {
             created_at: Timestamp::default(),
             dialect: Dialect::V1_0,
         };
-        Self { task: Arc::new(task), open_turns: Vec::new(), reply: None, checkpoint: None, is_shortened: false }
+        Self {
+            task: Arc::new(task),
+            open_turns: Vec::new(),
+            reply: None,
+            checkpoint: None,
+            earlier_checkpoint: None,
+            is_shortened: false,
+        }
     }
 
     pub fn apply_all(&mut self, events: &[Event]) {
@@ -462,7 +477,9 @@ impl Folded {
             Event::Opened { inbound, at, .. } => {
                 task.status.timestamp = *at;
                 task.created_at = *at;
-                task.metadata.clone_from(&inbound.metadata);
+                // Answers of the server cannot be put there by a caller.
+                let kept = inbound.metadata.as_ref().and_then(|metadata| metadata.without(&OWN_ANSWERS));
+                task.metadata = kept.or_else(|| inbound.metadata.clone());
                 task.dialect = inbound.dialect;
                 // A record that was received first already has its message.
                 if task.history.is_empty() {
@@ -476,9 +493,14 @@ impl Folded {
             }
             Event::TurnBegan { turn, .. } => {
                 self.open_turns.retain(|open| open.turn >= *turn);
-                self.checkpoint = None;
+                self.earlier_checkpoint = self.checkpoint.take().or(self.earlier_checkpoint.take());
             }
-            Event::StatusChanged { state, message, at, .. } => {
+            Event::StatusChanged { state, message, metadata, at } => {
+                if let Some(answer) = answer_of(metadata) {
+                    // What was said first stays: another agent may say something under the same key when its status is passed on.
+                    let before = task.metadata.take();
+                    task.metadata = Some(before.map_or_else(|| answer.clone(), |before| answer.merged_with(&before)));
+                }
                 task.take_status(TaskStatus { state: *state, message: message.clone(), timestamp: *at });
             }
             Event::ArtifactWritten { artifact, append, .. } => task.take_artifact(artifact, *append),

@@ -97,6 +97,29 @@ impl Json {
         merged.extend(read(newer));
         serde_json::to_string(&merged).map_or_else(|_| newer.clone(), Json::from_trusted)
     }
+
+    /// The members of an object that have one of these names, as an object; none if there is none.
+    #[must_use]
+    pub fn only(&self, names: &[&str]) -> Option<Json> {
+        let mut members = self.members_if_named(names)?;
+        members.retain(|name, _| names.contains(&name.as_str()));
+        if members.is_empty() { None } else { serde_json::to_string(&members).ok().map(Json::from_trusted) }
+    }
+
+    /// An object without the members that have one of these names; none if there is nothing to leave out.
+    #[must_use]
+    pub fn without(&self, names: &[&str]) -> Option<Json> {
+        let mut members = self.members_if_named(names)?;
+        let all = members.len();
+        members.retain(|name, _| !names.contains(&name.as_str()));
+        if members.len() == all { None } else { serde_json::to_string(&members).ok().map(Json::from_trusted) }
+    }
+
+    /// The members of an object, if one of them may have one of these names. Most objects are not parsed to find out.
+    fn members_if_named(&self, names: &[&str]) -> Option<BTreeMap<String, Box<RawValue>>> {
+        let may_be_there = self.0.contains('\\') || names.iter().any(|name| self.0.contains(name));
+        may_be_there.then(|| serde_json::from_str(&self.0).ok()).flatten()
+    }
 }
 
 /// Free-form JSON inside a value of yours is written as it is.

@@ -55,3 +55,17 @@ fn the_newer_of_two_objects_wins_key_by_key() {
     assert_eq!(merged("{}", "{}"), "{}");
     assert_eq!(merged("[1]", r#"{"a":1}"#), r#"{"a":1}"#);
 }
+
+#[test]
+fn members_are_picked_and_left_out_by_name() {
+    let only = |text: &str| parse(text).unwrap().only(&["k.a", "k.b"]).map(|json| json.as_str().to_owned());
+    let without = |text: &str| parse(text).unwrap().without(&["k.a", "k.b"]).map(|json| json.as_str().to_owned());
+    let both = r#"{"x":{"k.a":1},"k.a":[ 1 ],"y":"k.b"}"#;
+    assert_eq!(only(both).unwrap(), r#"{"k.a":[ 1 ]}"#);
+    assert_eq!(without(both).unwrap(), r#"{"x":{"k.a":1},"y":"k.b"}"#);
+    let escaped = r#"{"k\u002eb":2,"z":3}"#;
+    assert_eq!((only(escaped).unwrap().as_str(), without(escaped).unwrap().as_str()), (r#"{"k.b":2}"#, r#"{"z":3}"#));
+    for none in ["{}", r#"{"x":1}"#, r#"{"x":"k.a"}"#, r#"["k.a"]"#, "7", r#"{"x":"\n"}"#] {
+        assert_eq!((only(none), without(none)), (None, None), "{none}");
+    }
+}

@@ -31,8 +31,9 @@ pub const WITHHELD_KEYS: [&str; 12] = [
 /// Keys with this prefix are Switchboard's own: requests to the server, or notes of the server to itself.
 pub const OWN_PREFIX: &str = "switchboard.";
 
-/// Own keys that are answers to callers and therefore shown. Each one is documented in `docs/metadata.md`.
-pub const OWN_ANSWERS: [&str; 0] = [];
+/// Own keys that are answers to callers and therefore shown. Each one is documented in `docs/metadata.md`. Only the server says
+/// something under them: what a status says first is kept in the metadata of its task, and what a caller says is left out there.
+pub const OWN_ANSWERS: [&str; 1] = ["switchboard.dispatch"];
 
 /// Beginnings of the ids of skills that are on no card: the rest of such an id names a user or an organisation.
 pub const WITHHELD_SKILLS: [&str; 2] = ["mcp__user_", "mcp__org_"];

@@ -11,7 +11,8 @@ use switchboard_core::model::{
 
 use super::Subject;
 use crate::ports::store::{
-    Commit, CommitError, DueRun, LeaseChange, LoggedCommit, Scope, Store, StoreError, StoredHead, Target, TaskKey,
+    Commit, CommitError, DueRun, LeaseChange, LoggedCommit, Scope, StorageLimits, Store, StoreError, StoredHead,
+    Target, TaskKey,
 };
 
 pub const LEASE_MS: u32 = 30_000;
@@ -95,6 +96,7 @@ impl RecordWriter {
             accept: None,
             audit: None,
             at: now(subject),
+            storage: StorageLimits::NONE,
             folded: self.hints.then(|| Arc::new(folded)),
         }
     }
@@ -215,6 +217,7 @@ pub async fn try_claim(store: &dyn Store, at: Timestamp, run: &DueRun) -> Result
         accept: None,
         audit: None,
         at,
+        storage: StorageLimits::NONE,
         folded: None,
     };
     store.commit(commit).await?;

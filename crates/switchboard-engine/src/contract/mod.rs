@@ -21,6 +21,7 @@ pub mod outbox;
 pub mod records;
 pub mod retention;
 pub mod sharing;
+pub mod storage;
 pub mod webhooks;
 
 use std::future::Future;
@@ -168,6 +169,21 @@ macro_rules! store_contract {
                 $crate::contract::within_limit($crate::contract::$module::$behaviour(&mut subject)).await;
             }
         )*
+    };
+}
+
+/// One test per behaviour of a store that counts what it stores. `make` gives a fresh, empty [`Subject`].
+#[macro_export]
+macro_rules! storage_contract {
+    ($make:path) => {
+        $crate::store_contract! { @each $make:
+            storage: stored_bytes_follow_every_change,
+            storage: each_limit_refuses_a_message_and_is_named,
+            storage: an_owner_at_its_limit_touches_no_other,
+            storage: the_end_of_a_turn_always_fits,
+            storage: a_chunk_counts_once_however_it_is_stored,
+            storage: a_send_writes_no_row_for_the_count,
+        }
     };
 }
 

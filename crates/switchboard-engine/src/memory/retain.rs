@@ -1,9 +1,10 @@
 //! Prunes the store. Active records are never removed, nor is anything that a delivery still needs.
 
 use switchboard_core::lifecycle::Phase;
-use switchboard_core::model::Timestamp;
+use switchboard_core::model::{Measure, Timestamp};
 
 use super::tables::{Record, Tables};
+use crate::ports::storage::{COMMIT_BYTES, TASK_BYTES, WEBHOOK_BYTES};
 use crate::ports::store::{Retention, TaskKey};
 
 impl Tables {
@@ -49,6 +50,13 @@ impl Tables {
         if let Some(record) = self.records.get_mut(&key) {
             record.floor_seq = record.head.seq;
             record.log = Vec::new();
+            // The fold has what the log had, apart from what later events replaced. It is counted as one commit.
+            let kept = TASK_BYTES
+                + COMMIT_BYTES
+                + u64::from(record.head.push_configs) * WEBHOOK_BYTES
+                + Measure::ABOUT.task(&record.folded.task, true);
+            let change = kept.min(record.bytes).cast_signed() - record.bytes.cast_signed();
+            self.count_bytes(key, change);
         }
     }
 }

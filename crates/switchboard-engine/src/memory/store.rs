@@ -209,7 +209,8 @@ impl Upkeep for MemoryStore {
 
     fn stats(&self) -> StoreStats {
         let tables = self.lock();
-        let mut stats = StoreStats { tasks: Some(tables.tasks), ..tables.stats.clone() };
+        let mut stats =
+            StoreStats { tasks: Some(tables.tasks), stored_bytes: Some(tables.bytes), ..tables.stats.clone() };
         drop(tables);
         // Commits do not wait for each other here: each is its own transaction and takes microseconds.
         stats.batches = stats.commits;

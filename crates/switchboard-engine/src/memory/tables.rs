@@ -4,14 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use switchboard_core::call::Owner;
 use switchboard_core::lifecycle::{Folded, Head, Phase};
 use switchboard_core::model::{ArtifactId, Dialect, PushConfig, TaskId, TaskState, Timestamp};
 
 use super::audit::AuditTable;
 use crate::id_hash::{IdHash, SeededHash};
+use crate::ports::storage::event_bytes;
 use crate::ports::store::{
-    Accept, Accepted, Commit, CommitError, DeliveryKey, LogPage, LoggedCommit, Scope, StoreError, StoreStats,
-    StoredHead, StoredTask, Target, TaskKey,
+    Accept, Accepted, Commit, CommitError, DeliveryKey, LogPage, LoggedCommit, OverStorage, Scope, StoreError,
+    StoreStats, StoredBytes, StoredHead, StoredTask, Target, TaskKey,
 };
 use crate::ports::system::SET_BACK_MS_MIN;
 
@@ -33,6 +35,9 @@ pub(super) struct Tables {
     pub(super) stats: StoreStats,
     /// Tasks by state, in the order of `TaskState::ALL`.
     pub(super) tasks: [u64; TaskState::ALL.len()],
+    /// The bytes of all records, and of those of each owner that has any.
+    pub(super) bytes: u64,
+    owner_bytes: HashMap<Owner, u64, SeededHash>,
     last_key: i64,
     pub(super) last_delivery: i64,
     /// The time of the newest call.
@@ -47,6 +52,8 @@ pub(super) struct Record {
     pub(super) head: Arc<Head>,
     pub(super) folded: Arc<Folded>,
     pub(super) log: Vec<LogEntry>,
+    /// What it counts of the limits of stored bytes.
+    pub(super) bytes: u64,
     /// Visible events up to here are no longer kept one by one.
     pub(super) floor_seq: u64,
     /// Set while a run is at work or waits to be resumed.
@@ -114,6 +121,8 @@ impl Tables {
             due: BTreeSet::new(),
             stats: StoreStats::default(),
             tasks: Default::default(),
+            bytes: 0,
+            owner_bytes: HashMap::default(),
             last_key: 0,
             last_delivery: 0,
             seen: Timestamp::default(),
@@ -138,18 +147,22 @@ impl Tables {
         match &checked {
             Ok(_) => self.stats.commits += 1,
             Err(CommitError::Conflict | CommitError::Fenced | CommitError::Duplicate(_)) => self.stats.conflicts += 1,
+            // The engine counts these.
+            Err(CommitError::OverStorage(_)) => {}
             Err(CommitError::Full | CommitError::Store(_)) => self.stats.failures += 1,
         }
-        let key = checked?;
+        let (key, bytes) = checked?;
         if let Some(entry) = &commit.audit {
             self.audit.append(entry);
         }
         self.apply(key, commit, now);
+        self.count_bytes(key, bytes);
         Ok(key)
     }
 
-    /// Looks for a reason to refuse the commit. If the store is full, a new record evicts the oldest closed one here.
-    fn check(&mut self, commit: &Commit, now: Timestamp) -> Result<TaskKey, CommitError> {
+    /// Looks for a reason to refuse the commit, and returns the record's key and how many bytes more it will have. If the store is
+    /// full, a new record evicts the oldest closed one here.
+    fn check(&mut self, commit: &Commit, now: Timestamp) -> Result<(TaskKey, i64), CommitError> {
         let existing = match &commit.target {
             Target::New { .. } => None,
             Target::Existing { key, expected_version } => {
@@ -170,12 +183,57 @@ impl Tables {
         if existing.is_none() && self.by_id.contains_key(&commit.head.id) {
             return Err(CommitError::Conflict);
         }
+        let more = self.check_storage(commit, existing)?;
         match existing {
-            Some(key) => Ok(key),
+            Some(key) => Ok((key, more)),
             None if self.records.len() >= self.tasks_max && !self.evict_oldest() => Err(CommitError::Full),
             None => {
                 self.last_key += 1;
-                Ok(TaskKey(self.last_key))
+                Ok((TaskKey(self.last_key), more))
+            }
+        }
+    }
+
+    /// How many bytes the commit adds, if there is room for them. If all records together have too many, the oldest closed ones are
+    /// evicted, as when there are too many of them.
+    fn check_storage(&mut self, commit: &Commit, existing: Option<TaskKey>) -> Result<i64, CommitError> {
+        loop {
+            match self.find_room(commit, existing) {
+                Err(OverStorage::All(_)) if Self::can_make_room(commit) && self.evict_oldest_but(existing) => {}
+                found => return found.map_err(CommitError::OverStorage),
+            }
+        }
+    }
+
+    fn find_room(&self, commit: &Commit, existing: Option<TaskKey>) -> Result<i64, OverStorage> {
+        let record = existing.and_then(|key| self.records.get(&key));
+        let webhooks = record.map_or(0, |record| record.head.push_configs);
+        let more = event_bytes(&commit.events).cast_signed() + commit.bytes_around(webhooks);
+        let owner = match (&commit.target, record) {
+            (Target::New { scope }, _) => Some(&scope.owner),
+            (Target::Existing { .. }, record) => record.map(|record| &record.scope.owner),
+        };
+        let stored = StoredBytes {
+            task: record.map_or(0, |record| record.bytes),
+            owner: owner.and_then(|owner| self.owner_bytes.get(owner)).copied().unwrap_or_default(),
+            all: self.bytes,
+        };
+        let taken = u64::try_from(more).unwrap_or_default();
+        match commit.storage.check(stored, taken) {
+            Err(over) if commit.needs_room(taken) => Err(over),
+            Ok(()) | Err(_) => Ok(more),
+        }
+    }
+
+    /// Counts bytes that a record has more, or fewer, than before.
+    pub(super) fn count_bytes(&mut self, key: TaskKey, change: i64) {
+        let Some(record) = self.records.get_mut(&key) else { return };
+        record.bytes = record.bytes.saturating_add_signed(change);
+        self.bytes = self.bytes.saturating_add_signed(change);
+        match self.owner_bytes.get_mut(&record.scope.owner) {
+            Some(bytes) => *bytes = bytes.saturating_add_signed(change),
+            None => {
+                self.owner_bytes.insert(record.scope.owner.clone(), 0u64.saturating_add_signed(change));
             }
         }
     }
@@ -232,6 +290,7 @@ impl Tables {
             head,
             folded,
             log: vec![entry],
+            bytes: 0,
             floor_seq: 0,
             lease: None,
             webhooks: Vec::new(),
@@ -286,6 +345,16 @@ impl Tables {
         }
     }
 
+    /// Whether a commit would fit into an empty store.
+    fn can_make_room(commit: &Commit) -> bool {
+        event_bytes(&commit.events) < commit.storage.bytes_max
+    }
+
+    /// Evicts the oldest closed record, unless it is this one.
+    fn evict_oldest_but(&mut self, kept: Option<TaskKey>) -> bool {
+        self.evictable.first().is_some_and(|(_, key)| Some(*key) != kept) && self.evict_oldest()
+    }
+
     pub(super) fn evict_oldest(&mut self) -> bool {
         let oldest = self.evictable.first().copied();
         oldest.is_some_and(|(_, key)| self.remove(key))
@@ -294,6 +363,13 @@ impl Tables {
     /// Removes a record and all index entries that refer to it.
     pub(super) fn remove(&mut self, key: TaskKey) -> bool {
         let Some(record) = self.records.remove(&key) else { return false };
+        self.bytes = self.bytes.saturating_sub(record.bytes);
+        if let Some(bytes) = self.owner_bytes.get_mut(&record.scope.owner) {
+            *bytes = bytes.saturating_sub(record.bytes);
+            if *bytes == 0 {
+                self.owner_bytes.remove(&record.scope.owner);
+            }
+        }
         self.by_id.remove(&record.head.id);
         if let Some(listed) = self.listed.get_mut(&record.scope) {
             listed.remove(&(record.head.status_at, key));

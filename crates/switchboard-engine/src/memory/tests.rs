@@ -29,8 +29,8 @@ mod contract {
     use super::{ManualClock, Timestamp};
     use crate::contract::given::{RecordWriter, anyone};
     use crate::contract::{SharedSubject, Subject};
-    use crate::ports::store::CommitError;
-    use crate::ports::{Store, TaskLog};
+    use crate::ports::store::{CommitError, OverStorage, StorageLimits};
+    use crate::ports::{Store, TaskLog, Upkeep};
 
     struct InMemory {
         clock: Arc<ManualClock>,
@@ -71,6 +71,7 @@ mod contract {
     }
 
     crate::store_contract!(make);
+    crate::storage_contract!(make);
     crate::shared_store_contract!(make);
 
     #[tokio::test]
@@ -81,6 +82,32 @@ mod contract {
         subject.clock.advance_ms(1);
         let second = RecordWriter::completed(&subject, "t3").await;
         let third = RecordWriter::completed(&subject, "t4").await;
+        assert!(subject.store.head(&anyone(), &first.head.id).await.unwrap().is_none());
+        for writer in [&active, &second, &third] {
+            writer.check(&subject).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn the_oldest_closed_task_goes_when_all_have_too_many_bytes() {
+        let subject = InMemory::holding(100);
+        let active = RecordWriter::opened(&subject, "t1").await;
+        let first = RecordWriter::completed(&subject, "t2").await;
+        subject.clock.advance_ms(1);
+        let second = RecordWriter::completed(&subject, "t3").await;
+        let bytes_max = subject.store.stats().stored_bytes.unwrap() + 500;
+        let mut third = RecordWriter::new(anyone(), "t4", "c1");
+        let opening = |text: &str| {
+            let mut commit = third.commit(&subject, vec![third.opening(&subject, text)]);
+            commit.storage = StorageLimits { bytes_max, ..StorageLimits::NONE };
+            commit
+        };
+        // One that would fit into no store removes nothing.
+        let (too_large, small) = (opening(&"x".repeat(100_000)), opening("hello"));
+        let refused = third.try_write(&subject, too_large).await;
+        assert!(matches!(refused, Err(CommitError::OverStorage(OverStorage::All(_)))), "{refused:?}");
+        first.check(&subject).await;
+        third.write(&subject, small).await;
         assert!(subject.store.head(&anyone(), &first.head.id).await.unwrap().is_none());
         for writer in [&active, &second, &third] {
             writer.check(&subject).await;

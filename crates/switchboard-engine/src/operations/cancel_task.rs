@@ -13,13 +13,14 @@ use tokio::time::Instant;
 use crate::commit::{Record, WriteError};
 use crate::engine_state::{EngineState, Registered};
 use crate::ports::store::{Scope, StoredHead};
+use crate::runs::cancel_left_over;
 use crate::watching::{Until, wait_until};
 
 const TELL_AGAIN: Duration = Duration::from_millis(50);
 
 pub(crate) async fn cancel_task(
     engine: &Arc<EngineState>,
-    agent: &Registered,
+    agent: &Arc<Registered>,
     caller: &Caller,
     id: &TaskId,
     metadata: Option<Json>,
@@ -32,12 +33,14 @@ pub(crate) async fn cancel_task(
     }
     // If the caller disconnects, the work goes on, so that a recorded request always reaches its run.
     let bytes_max = engine.reply_bytes_max(caller);
-    let work = cancel(engine.clone(), engine.scope(caller, agent), id.clone(), metadata, bytes_max);
+    let scope = engine.scope(caller, agent);
+    let work = cancel(engine.clone(), agent.clone(), scope, id.clone(), metadata, bytes_max);
     engine.supervisor.unbroken(Box::pin(work)).await
 }
 
 async fn cancel(
     engine: Arc<EngineState>,
+    agent: Arc<Registered>,
     scope: Scope,
     id: TaskId,
     metadata: Option<Json>,
@@ -45,9 +48,14 @@ async fn cancel(
 ) -> Result<Reply, ProtocolError> {
     let (engine, id) = (&engine, &id);
     let stored = engine.live_task(&scope, id).await?;
-    let record = Record::stored(StoredHead { key: stored.key, scope: scope.clone(), head: stored.head });
+    let was_canceled = stored.head.state == TaskState::Canceled;
+    let head = StoredHead { key: stored.key, scope: scope.clone(), head: stored.head.clone() };
+    let record = Record::stored(head);
     engine.write(&record, Command::RequestCancel { metadata }).await.map_err(WriteError::into_protocol)?;
     let running = record.with_head(|head| head.running);
+    if !running && !was_canceled {
+        cancel_left_over(engine, &agent, &stored).await;
+    }
     if running && !tell_and_wait(engine, &record).await? && !engine.supervisor.is_draining() {
         engine.reload(&record).await.map_err(WriteError::into_protocol)?;
         let Some(inbound) = stored.folded.open_turns.first().cloned() else {

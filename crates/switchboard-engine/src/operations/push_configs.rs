@@ -123,7 +123,7 @@ async fn change(
         let configs = engine.store.push_configs(key).await.map_err(|error| engine.store_failed(&error))?;
         let Some(push) = decide(&record, &configs)? else { return Ok(()) };
         let extras = Extras { push, ..Extras::default() };
-        match engine.append(&record, Step::from(&record.head(), Arc::from([])), None, extras).await {
+        match engine.append(&record, Step::from(&record.head(), Arc::from([]), engine.now()), None, extras).await {
             Ok(()) => return Ok(()),
             Err(AppendError::Conflict) => engine.reload(&record).await.map_err(WriteError::into_protocol)?,
             Err(AppendError::Write(error)) => return Err(error.into_protocol()),

@@ -9,6 +9,7 @@ pub mod download;
 pub mod outbox;
 pub mod outline;
 pub mod runs;
+pub mod storage;
 pub mod store;
 pub mod system;
 pub mod task_log;

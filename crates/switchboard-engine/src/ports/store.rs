@@ -3,6 +3,7 @@
 
 pub use super::deliveries::{Deliveries, Delivery, DeliveryClaim, DeliveryOutcome};
 pub use super::runs::{DueRun, Release, Runs};
+pub use super::storage::{OverStorage, StorageLimits, StoredBytes};
 pub use super::task_log::{
     Accept, Accepted, AcceptedTask, Commit, CommitError, DeliveryKey, LeaseChange, ListCursor, ListPage, ListQuery,
     LogPage, LoggedCommit, PushChange, Scope, StoreError, StoredHead, StoredTask, Target, TaskKey, TaskLog,

@@ -14,6 +14,7 @@ use switchboard_core::model::{
 use super::audit::AuditEntry;
 use super::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use super::outline::Outline;
+use super::storage::{OverStorage, StorageLimits};
 
 /// The port for task logs, one of the four ports of a store.
 pub trait TaskLog: Send + Sync {
@@ -178,6 +179,8 @@ pub struct Commit {
     /// An entry of the audit log that is written if the commit succeeds.
     pub audit: Option<Box<AuditEntry>>,
     pub at: Timestamp,
+    /// How many bytes may be stored after it, see [`Commit::needs_room`].
+    pub storage: StorageLimits,
     /// The fold after this commit, if the committer happens to hold it. An adapter that is the only writer may cache it
     /// for reads. No adapter may store it.
     pub folded: Option<Arc<Folded>>,
@@ -289,6 +292,8 @@ pub enum CommitError {
     Duplicate(Accepted),
     /// The store is full, and nothing can be removed.
     Full,
+    /// More bytes would be stored than may be.
+    OverStorage(OverStorage),
     Store(StoreError),
 }
 

@@ -86,6 +86,8 @@ pub struct StoreStats {
     /// The number of tasks by state, in the order of [`TaskState::ALL`]. Every commit updates it, so reading it is
     /// cheap; none while a file that was just opened is being counted.
     pub tasks: Option<[u64; TaskState::ALL.len()]>,
+    /// The bytes that are stored, as [`storage`](super::storage) counts them; none while a file that was just opened is being counted.
+    pub stored_bytes: Option<u64>,
 }
 
 /// Upper bounds, in microseconds, of the commit latency histogram.

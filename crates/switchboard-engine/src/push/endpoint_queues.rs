@@ -5,9 +5,10 @@
 //! - Half of the slots are shared: an endpoint may have as many deliveries under way as shared slots are left. The
 //!   other half is for endpoints with few deliveries under way, so that another endpoint is served however many are
 //!   slow.
-//! - A quarter of the slots is for owners with few deliveries under way, so that the endpoints of one owner never take the
-//!   slots of the others, however many endpoints it has.
-//! - Some more deliveries wait here, so that a busy endpoint always has a next one.
+//! - The more deliveries an owner has under way, the more slots it leaves to the others, however many endpoints it has
+//!   (`owner_shares`).
+//! - Some more deliveries wait here, so that a busy endpoint always has a next one. Slots that become free go to the owners in
+//!   turn.
 //! - All others, and those to an endpoint whose circuit is open, are held: they are put back into the store and become
 //!   due again when a slot may be free, one after the other.
 
@@ -20,12 +21,10 @@ use switchboard_core::call::Owner;
 use switchboard_core::model::Timestamp;
 
 use super::health::{Admission, Failure, Health, Rules};
+use super::owner_shares::OwnerShares;
 
 /// How many slots an endpoint can get while the others use the shared half.
 const SHARE_MIN: usize = 2;
-/// The part of the slots that is for owners with few deliveries under way, and the part that counts as few.
-const OWNERS_RESERVE: usize = 4;
-const OWNER_FEW: usize = 64;
 /// Endpoints remembered because they failed. With more, those without deliveries are forgotten.
 const SICK_MAX: usize = 10_000;
 /// How long a failed endpoint without deliveries is remembered.
@@ -41,17 +40,16 @@ pub(crate) struct EndpointQueues<T> {
     rules: Rules,
     down_ms_max: i64,
     queues: BTreeMap<WebhookEndpoint, EndpointQueue<T>>,
-    /// Deliveries under way of each owner that has any.
-    of_owners: BTreeMap<Owner, usize>,
+    owners: OwnerShares,
     under_way: usize,
     waiting: usize,
-    /// The endpoints for which a delivery waits.
-    queued: BTreeSet<WebhookEndpoint>,
+    /// The endpoints for which a delivery waits, by its owner.
+    queued: BTreeMap<Owner, BTreeSet<WebhookEndpoint>>,
 }
 
 struct EndpointQueue<T> {
     under_way: usize,
-    waiting: VecDeque<(Owner, T)>,
+    waiting: BTreeMap<Owner, VecDeque<T>>,
     health: Health,
     /// The smoothed duration of a delivery to this endpoint.
     took_micros: i64,
@@ -62,7 +60,7 @@ struct EndpointQueue<T> {
 impl<T> Default for EndpointQueue<T> {
     fn default() -> Self {
         let health = Health::default();
-        Self { under_way: 0, waiting: VecDeque::new(), health, took_micros: 0, held_until_micros: 0 }
+        Self { under_way: 0, waiting: BTreeMap::new(), health, took_micros: 0, held_until_micros: 0 }
     }
 }
 
@@ -112,9 +110,9 @@ pub struct EndpointHealth {
 
 impl<T> EndpointQueues<T> {
     pub(super) fn new(slots: usize, rules: Rules, down_ms_max: i64) -> Self {
-        let (queues, queued) = (BTreeMap::new(), BTreeSet::new());
-        let of_owners = BTreeMap::new();
-        Self { slots: slots.max(1), rules, down_ms_max, queues, of_owners, under_way: 0, waiting: 0, queued }
+        let (slots, queues, queued) = (slots.max(1), BTreeMap::new(), BTreeMap::new());
+        let owners = OwnerShares::new(slots);
+        Self { slots, rules, down_ms_max, queues, owners, under_way: 0, waiting: 0, queued }
     }
 
     /// Whether any slot is free.
@@ -134,23 +132,25 @@ impl<T> EndpointQueues<T> {
         item: T,
         now: Timestamp,
     ) -> Option<Disposition<T>> {
-        let of_owner = self.of_owners.get(owner).copied().unwrap_or_default();
-        let free = FreeSlots::of(self.slots, self.under_way, of_owner);
+        let free = FreeSlots::of(self.slots, self.under_way, &self.owners, owner);
         let capacity = self.slots.div_ceil(2).saturating_sub(self.waiting);
         let queue = self.queues.entry(endpoint.clone()).or_default();
         match queue.admit(free, now, &self.rules) {
             Some(probe) => {
                 queue.under_way += 1;
                 self.under_way += 1;
-                *self.of_owners.entry(owner.clone()).or_default() += 1;
+                self.owners.starts(owner);
                 Some(Disposition::Start { item, probe })
             }
-            None if !queue.health.is_open() && queue.waiting.len() < capacity => {
-                queue.waiting.push_back((owner.clone(), item));
+            None if queue.health.is_open() => Some(queue.hold_or_give_up(item, now, &self.rules, self.down_ms_max)),
+            None if queue.waiting_count() < capacity && self.owners.may_wait(owner, capacity) => {
+                queue.waiting.entry(owner.clone()).or_default().push_back(item);
                 self.waiting += 1;
-                self.queued.insert(endpoint.clone());
+                self.owners.waits(owner);
+                self.queued.entry(owner.clone()).or_default().insert(endpoint.clone());
                 None
             }
+            None if free.any == 0 => Some(Disposition::Hold { item, due: self.owners.hold(owner, now) }),
             None => Some(queue.hold_or_give_up(item, now, &self.rules, self.down_ms_max)),
         }
     }
@@ -167,12 +167,7 @@ impl<T> EndpointQueues<T> {
         now: Timestamp,
         dice: u64,
     ) {
-        if let Some(of_owner) = self.of_owners.get_mut(owner) {
-            *of_owner = of_owner.saturating_sub(1);
-            if *of_owner == 0 {
-                self.of_owners.remove(owner);
-            }
-        }
+        self.owners.finishes(owner, took);
         let Some(queue) = self.queues.get_mut(endpoint) else { return };
         queue.under_way = queue.under_way.saturating_sub(1);
         self.under_way = self.under_way.saturating_sub(1);
@@ -194,36 +189,71 @@ impl<T> EndpointQueues<T> {
     }
 
     /// Takes out the deliveries that need not wait any more, because a slot is free or because their circuit has
-    /// opened.
+    /// opened. Owners take turns, one delivery each.
     pub(super) fn advance(&mut self, now: Timestamp) -> Vec<(WebhookEndpoint, Disposition<T>)> {
         let mut moved = Vec::new();
-        let mut queued = std::mem::take(&mut self.queued);
-        queued.retain(|endpoint| {
-            let Some(queue) = self.queues.get_mut(endpoint) else { return false };
-            while let Some((owner, _)) = queue.waiting.front() {
-                let of_owner = self.of_owners.get(owner).copied().unwrap_or_default();
-                let free = FreeSlots::of(self.slots, self.under_way, of_owner);
-                let admitted = queue.admit(free, now, &self.rules);
-                if admitted.is_none() && !queue.health.is_open() {
-                    return true;
-                }
-                let Some((owner, item)) = queue.waiting.pop_front() else { break };
-                self.waiting -= 1;
-                let place = match admitted {
-                    Some(probe) => {
-                        queue.under_way += 1;
-                        self.under_way += 1;
-                        *self.of_owners.entry(owner).or_default() += 1;
-                        Disposition::Start { item, probe }
-                    }
-                    None => queue.hold_or_give_up(item, now, &self.rules, self.down_ms_max),
-                };
-                moved.push((endpoint.clone(), place));
+        // An endpoint that cannot be served now is not looked at again: no slot becomes free meanwhile.
+        let mut turns: VecDeque<(Owner, VecDeque<WebhookEndpoint>)> = self
+            .owners
+            .in_turn()
+            .into_iter()
+            .map(|owner| {
+                let endpoints = self.queued.get(&owner).into_iter().flatten().cloned().collect();
+                (owner, endpoints)
+            })
+            .collect();
+        while let Some((owner, mut endpoints)) = turns.pop_front() {
+            if let Some(next) = self.next_of(&owner, &mut endpoints, now) {
+                moved.push(next);
+                turns.push_back((owner, endpoints));
             }
-            false
-        });
-        self.queued = queued;
+        }
         moved
+    }
+
+    /// The next delivery of an owner that need not wait any more. Endpoints that cannot be served are taken from the list.
+    fn next_of(
+        &mut self,
+        owner: &Owner,
+        endpoints: &mut VecDeque<WebhookEndpoint>,
+        now: Timestamp,
+    ) -> Option<(WebhookEndpoint, Disposition<T>)> {
+        while let Some(endpoint) = endpoints.pop_front() {
+            let Some(queue) = self.queues.get_mut(&endpoint) else { continue };
+            let free = FreeSlots::of(self.slots, self.under_way, &self.owners, owner);
+            let admitted = queue.admit(free, now, &self.rules);
+            if admitted.is_none() && !queue.health.is_open() {
+                continue;
+            }
+            let Some((item, is_last)) = queue.take(owner) else { continue };
+            self.waiting -= 1;
+            let place = match admitted {
+                Some(probe) => {
+                    queue.under_way += 1;
+                    self.under_way += 1;
+                    self.owners.starts(owner);
+                    Disposition::Start { item, probe }
+                }
+                None => queue.hold_or_give_up(item, now, &self.rules, self.down_ms_max),
+            };
+            self.owners.stops_waiting(owner);
+            if is_last {
+                self.forget_queued(owner, &endpoint);
+            } else {
+                endpoints.push_back(endpoint.clone());
+            }
+            return Some((endpoint, place));
+        }
+        None
+    }
+
+    fn forget_queued(&mut self, owner: &Owner, endpoint: &WebhookEndpoint) {
+        if let Some(endpoints) = self.queued.get_mut(owner) {
+            endpoints.remove(endpoint);
+            if endpoints.is_empty() {
+                self.queued.remove(owner);
+            }
+        }
     }
 
     /// Forgets healthy endpoints, and failed ones that have had no deliveries for long.
@@ -265,10 +295,9 @@ struct FreeSlots {
 }
 
 impl FreeSlots {
-    fn of(slots: usize, under_way: usize, of_owner: usize) -> Self {
+    fn of(slots: usize, under_way: usize, owners: &OwnerShares, owner: &Owner) -> Self {
         let left = slots.saturating_sub(under_way);
-        let is_few = of_owner < (slots / OWNER_FEW).max(1);
-        let any = if is_few || left > slots / OWNERS_RESERVE { left } else { 0 };
+        let any = if owners.may_start(owner, left) { left } else { 0 };
         Self { shared: (slots / 2).saturating_sub(under_way), any }
     }
 
@@ -279,6 +308,21 @@ impl FreeSlots {
 }
 
 impl<T> EndpointQueue<T> {
+    fn waiting_count(&self) -> usize {
+        self.waiting.values().map(VecDeque::len).sum()
+    }
+
+    /// The first delivery of an owner that waits here, and whether it was the last.
+    fn take(&mut self, owner: &Owner) -> Option<(T, bool)> {
+        let waiting = self.waiting.get_mut(owner)?;
+        let item = waiting.pop_front()?;
+        let is_last = waiting.is_empty();
+        if is_last {
+            self.waiting.remove(owner);
+        }
+        Some((item, is_last))
+    }
+
     /// Whether one more delivery may start now, and if so, whether it is the probe.
     fn admit(&mut self, free: FreeSlots, now: Timestamp, rules: &Rules) -> Option<bool> {
         match self.health.admission(now, rules) {
@@ -323,7 +367,7 @@ impl<T> EndpointQueue<T> {
             next_probe_at: self.health.probe_at(),
             last_error: self.health.last_error().map(str::to_owned),
             under_way: self.under_way,
-            waiting: self.waiting.len(),
+            waiting: self.waiting_count(),
         }
     }
 }

@@ -94,6 +94,71 @@ fn the_endpoints_of_one_owner_leave_room_for_the_others() {
 }
 
 #[test]
+fn the_more_owners_there_are_the_less_each_takes() {
+    let mut queues = queues(1_024);
+    let mut started = |who: &str| {
+        let offer = |number: &usize| {
+            let endpoint = endpoint(&format!("{who}-{number}"));
+            matches!(queues.offer(&endpoint, &owner(who), 0, at(0)), Some(Disposition::Start { .. }))
+        };
+        (0..1_400).filter(offer).count()
+    };
+    assert_eq!(started("a"), 768);
+    let others: Vec<usize> = (0..40).map(|number| started(&format!("other {number}"))).collect();
+    assert_eq!(others, [[16; 12].as_slice(), &[4; 12], &[1; 16]].concat(), "forty more find a place");
+}
+
+#[test]
+fn owners_take_turns_when_places_become_free() {
+    let mut queues = queues(8);
+    let offer =
+        |queues: &mut EndpointQueues<u32>, name: &str, who: &str| queues.offer(&endpoint(name), &owner(who), 0, at(0));
+    for (name, who) in [("a-1", "a"), ("a-2", "a"), ("a-3", "a"), ("a-4", "a"), ("a-5", "a"), ("a-6", "a"), ("b", "b")]
+    {
+        assert!(matches!(offer(&mut queues, name, who), Some(Disposition::Start { .. })), "{name}");
+    }
+    assert!(matches!(offer(&mut queues, "c", "c"), Some(Disposition::Start { .. })));
+    // Everything is taken. Four may wait, and one owner does not take all of these places.
+    assert_eq!((offer(&mut queues, "a-7", "a"), offer(&mut queues, "a-8", "a")), (None, None));
+    assert!(matches!(offer(&mut queues, "a-9", "a"), Some(Disposition::Hold { .. })));
+    assert_eq!(offer(&mut queues, "z", "b"), None);
+    end(&mut queues, "a-1", false, answered(), 1);
+    end(&mut queues, "a-2", false, answered(), 1);
+    assert_eq!(queues.advance(at(1)), [], "two are for owners that have none");
+    // The order of the names decides nothing: b has fewer under way.
+    end(&mut queues, "a-3", false, answered(), 1);
+    assert_eq!(queues.advance(at(1)), [(endpoint("z"), Disposition::Start { item: 0, probe: false })]);
+    end(&mut queues, "a-4", false, answered(), 1);
+    assert_eq!(queues.advance(at(1)), [(endpoint("a-7"), Disposition::Start { item: 0, probe: false })]);
+}
+
+#[test]
+fn a_delivery_that_its_owner_has_no_place_for_is_not_offered_again_at_once() {
+    let mut queues = queues(1_024);
+    let offer = |queues: &mut EndpointQueues<u32>, number: u32, ms| {
+        queues.offer(&endpoint(&format!("silent-{number}")), &owner("a"), number, at(ms))
+    };
+    for number in 0..768 {
+        assert!(matches!(offer(&mut queues, number, 0), Some(Disposition::Start { .. })));
+    }
+    let mut dues = Vec::new();
+    for number in 1_000..3_000 {
+        if let Some(Disposition::Hold { due, .. }) = offer(&mut queues, number, 0) {
+            dues.push(due.ms_since(at(0)));
+        }
+    }
+    assert_eq!(dues.len(), 1_744, "the others wait here");
+    assert!(dues.iter().all(|due| (250..=60_251).contains(due)), "{:?}", dues.iter().max());
+    dues.dedup();
+    assert_eq!(dues.len(), 1_744, "one by one");
+    // It is known by now that its receivers take ten seconds.
+    queues.finished(&endpoint("silent-1"), &owner("a"), false, failed(), Duration::from_secs(10), at(10_000), 0);
+    offer(&mut queues, 4_000, 10_000);
+    let Some(Disposition::Hold { due, .. }) = offer(&mut queues, 4_001, 10_000) else { panic!("it is held") };
+    assert!(due.ms_since(at(10_000)) >= 10_000, "{due:?}");
+}
+
+#[test]
 fn who_waits_starts_in_order_as_soon_as_there_is_room() {
     let mut queues = queues(8);
     assert_eq!(offer_many(&mut queues, "busy", 4, 0), (2, 2, 0));

@@ -1,6 +1,6 @@
 //! Posts updates to webhooks. Each pair of task and config has a cursor in the store, and a commit marks it due. The
 //! loop in `dispatch` claims what is due, `endpoint_queues` decides which endpoint may be called now (`health` knows
-//! whether it is up), and `deliver` posts each `payload` in order and advances the cursor. A receiver that fails is
+//! whether it is up, and `owner_shares` whose turn it is), and `deliver` posts each `payload` in order and advances the cursor. A receiver that fails is
 //! tried again later and never delays a run, a stream or another receiver. `outbox` shows deliveries to operators.
 
 mod deliver;
@@ -8,6 +8,7 @@ mod dispatch;
 mod endpoint_queues;
 mod health;
 mod outbox;
+mod owner_shares;
 mod payload;
 mod registering;
 

@@ -30,6 +30,14 @@ pub trait Agent: Send + Sync + 'static {
         std::future::ready(())
     }
 
+    /// Ends what a run has left at work outside, because its task was canceled while no run was at work on it: the task was paused,
+    /// or its run had died. `checkpoint` is the last value that a run of the task kept with [`Turn::checkpoint`]; without one this
+    /// is not called. A run that is at work is told by [`Turn::cancelled`] instead.
+    fn cancel_left_over(&self, checkpoint: Json) -> impl Future<Output = ()> + Send {
+        drop(checkpoint);
+        std::future::ready(())
+    }
+
     /// What the engine may assume about this agent.
     fn traits(&self) -> Traits {
         Traits::default()
@@ -265,6 +273,7 @@ type CleanUp = Arc<dyn Fn(Json) -> BoxFuture<'static, ()> + Send + Sync>;
 pub struct AgentSource {
     start: Start,
     clean_up: CleanUp,
+    cancel_left_over: CleanUp,
     traits: Traits,
     runs: Arc<RunCounters>,
     /// One permit for each run that may be at work at once, if that is limited.
@@ -283,7 +292,7 @@ impl AgentSource {
     pub fn shared(agent: impl Agent) -> Self {
         let traits = agent.traits();
         let agent = Arc::new(agent);
-        let cleaner = agent.clone();
+        let (cleaner, canceler) = (agent.clone(), agent.clone());
         let start = move |turn| -> AgentFuture {
             let agent = agent.clone();
             Box::pin(async move { agent.run(turn).await })
@@ -292,14 +301,18 @@ impl AgentSource {
             let agent = cleaner.clone();
             Box::pin(async move { agent.clean_up_after(checkpoint).await })
         };
-        Self::new(Arc::new(start), Arc::new(clean_up), traits)
+        let cancel_left_over = move |checkpoint| -> BoxFuture<'static, ()> {
+            let agent = canceler.clone();
+            Box::pin(async move { agent.cancel_left_over(checkpoint).await })
+        };
+        Self::new(Arc::new(start), Arc::new(clean_up), Arc::new(cancel_left_over), traits)
     }
 
     /// A fresh instance for each turn. The factory is called once at the beginning to read the traits.
     pub fn factory<A: Agent>(make: impl Fn() -> A + Send + Sync + 'static) -> Self {
         let traits = make().traits();
         let make = Arc::new(make);
-        let cleaner = make.clone();
+        let (cleaner, canceler) = (make.clone(), make.clone());
         // Made inside the run, so that a factory that panics fails its task and nothing else.
         let start = move |turn| -> AgentFuture {
             let make = make.clone();
@@ -309,7 +322,11 @@ impl AgentSource {
             let make = cleaner.clone();
             Box::pin(async move { make().clean_up_after(checkpoint).await })
         };
-        Self::new(Arc::new(start), Arc::new(clean_up), traits)
+        let cancel_left_over = move |checkpoint| -> BoxFuture<'static, ()> {
+            let make = canceler.clone();
+            Box::pin(async move { make().cancel_left_over(checkpoint).await })
+        };
+        Self::new(Arc::new(start), Arc::new(clean_up), Arc::new(cancel_left_over), traits)
     }
 
     /// What the agent declares about itself.
@@ -333,12 +350,12 @@ impl AgentSource {
     /// Overrides what the agent declares.
     #[must_use]
     pub fn with_traits(self, change: impl FnOnce(Traits) -> Traits) -> Self {
-        Self::new(self.start, self.clean_up, change(self.traits))
+        Self::new(self.start, self.clean_up, self.cancel_left_over, change(self.traits))
     }
 
-    fn new(start: Start, clean_up: CleanUp, traits: Traits) -> Self {
+    fn new(start: Start, clean_up: CleanUp, cancel_left_over: CleanUp, traits: Traits) -> Self {
         let slots = traits.runs_max.map(|max| FairSlots::new(max.max(1)));
-        Self { start, clean_up, traits, runs: Arc::default(), slots }
+        Self { start, clean_up, cancel_left_over, traits, runs: Arc::default(), slots }
     }
 
     pub(crate) fn slots(&self) -> Option<&FairSlots> {
@@ -351,5 +368,9 @@ impl AgentSource {
 
     pub(crate) fn clean_up_after(&self, checkpoint: Json) -> BoxFuture<'static, ()> {
         (self.clean_up)(checkpoint)
+    }
+
+    pub(crate) fn cancel_left_over(&self, checkpoint: Json) -> BoxFuture<'static, ()> {
+        (self.cancel_left_over)(checkpoint)
     }
 }

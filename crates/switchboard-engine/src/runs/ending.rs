@@ -238,6 +238,8 @@ pub enum RunEnd {
     NotStarted,
     /// The task was canceled.
     Canceled,
+    /// The store has no room for what the run wrote: a limit of stored bytes was reached.
+    StorageFull,
     /// The run was interrupted and is not tried again.
     Interrupted,
     /// The task's agent has not been served here for too long.
@@ -252,7 +254,7 @@ pub enum RunEnd {
 
 impl RunEnd {
     /// All endings, each at the index of its counter.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Completed,
         Self::Replied,
         Self::Paused,
@@ -265,6 +267,7 @@ impl RunEnd {
         Self::TimedOut,
         Self::NotStarted,
         Self::Canceled,
+        Self::StorageFull,
         Self::Interrupted,
         Self::Unserved,
         Self::Superseded,
@@ -288,6 +291,7 @@ impl RunEnd {
             Self::TimedOut => "timed_out",
             Self::NotStarted => "not_started",
             Self::Canceled => "canceled",
+            Self::StorageFull => "storage_full",
             Self::Interrupted => "interrupted",
             Self::Unserved => "unserved",
             Self::Superseded => "superseded",
@@ -304,6 +308,7 @@ impl RunEnd {
             | Self::Error
             | Self::Panicked
             | Self::InvalidResponse
+            | Self::StorageFull
             | Self::Interrupted
             | Self::Unserved => true,
             Self::Completed

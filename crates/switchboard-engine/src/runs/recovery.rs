@@ -19,7 +19,7 @@ use super::{Backoff, Begun, Recovery, Run, RunCounters, RunEnd, RunStart};
 use crate::commit::{Record, WriteError};
 use crate::engine_state::{EngineState, Registered};
 use crate::limits::Limits;
-use crate::ports::store::{DueRun, Release, StoreError, TaskKey};
+use crate::ports::store::{DueRun, Release, StoreError, StoredTask, TaskKey};
 
 /// A run that this process has claimed.
 pub(super) struct ClaimedRun {
@@ -70,6 +70,9 @@ pub(super) async fn resume_claimed(
             Ok(None)
         }
         Verdict::End(end) => {
+            if end == End::Canceled {
+                cancel_left_over(engine, &agent, &stored).await;
+            }
             end_claimed(engine, &record, inbound, end, agent.source.runs(), RunEnd::Interrupted).await;
             Ok(None)
         }
@@ -77,6 +80,16 @@ pub(super) async fn resume_claimed(
             tracing::debug!(task = %record.id, attempt, wait_ms = ms, "run put off");
             Ok(Some(Release { key, fence, pause_ms: ms }))
         }
+    }
+}
+
+/// Lets an agent end what its runs have left at work outside, for a task that was canceled while no run was at work on it.
+pub(crate) async fn cancel_left_over(engine: &EngineState, agent: &Registered, stored: &StoredTask) {
+    let folded = &stored.folded;
+    let Some(checkpoint) = folded.checkpoint.as_ref().or(folded.earlier_checkpoint.as_ref()) else { return };
+    let at_most = Duration::from_millis(u64::from(engine.limits.clean_up_ms_max));
+    if tokio::time::timeout(at_most, agent.source.cancel_left_over(checkpoint.clone())).await.is_err() {
+        tracing::warn!(task = %stored.head.id, agent = %agent.name, "ending what a canceled task left at work took too long");
     }
 }
 

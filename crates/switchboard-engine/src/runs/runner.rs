@@ -144,6 +144,7 @@ impl Run {
         let mut start = TurnStart::first(record, inbound, &stored.head, run_max, background, engine.now());
         start.interrupted = interrupted;
         start.checkpoint.clone_from(&stored.folded.checkpoint);
+        start.earlier_checkpoint.clone_from(&stored.folded.earlier_checkpoint);
         let turn = Turn::direct(engine.clone(), start, stored.folded.task.clone());
         if stored.head.cancel_requested {
             turn.cancel_token().cancel();
@@ -262,7 +263,11 @@ impl Run {
             drop(guard);
             let shown = self.turn.record().with_head(|head| RunEnd::shown_by(head, self.turn.number()));
             // The task records only that it failed, so the reason is taken from this run.
-            self.count(if wrote && shown == RunEnd::Failed { how } else { shown }, begun);
+            let how = if self.turn.is_over_storage() { RunEnd::StorageFull } else { how };
+            self.count(
+                if (wrote || how == RunEnd::StorageFull) && shown == RunEnd::Failed { how } else { shown },
+                begun,
+            );
             let (running, turn) = self.turn.record().with_head(|head| (head.running, head.turn));
             if !running || turn <= self.turn.number() {
                 return;
@@ -372,13 +377,20 @@ enum Recorded {
 }
 
 /// Records how the turn ended, and tries again until the store has answered or the server shuts down.
-async fn record_end(engine: &EngineState, turn: &Turn, command: Command, next_waits: bool) -> Recorded {
+async fn record_end(engine: &EngineState, turn: &Turn, mut command: Command, next_waits: bool) -> Recorded {
     let mut pause = Duration::from_millis(50);
     loop {
         match engine.write_before_run(turn.record(), command.clone(), next_waits).await {
             Ok(events) if events.is_empty() => return Recorded::EndedBefore,
             Ok(_) => return Recorded::Written,
             Err(WriteError::Refused(_) | WriteError::Duplicate(_)) => return Recorded::Superseded,
+            // What the agent returned is too much to be stored. This end is not.
+            Err(WriteError::OverStorage(over)) if !turn.is_over_storage() => {
+                let (fence, inbound) = (turn.fence(), turn.inbound().clone());
+                let failed = RunCommand::EndTurn(turn.failed_over_storage(over));
+                command = Command::Run { fence, inbound, command: failed };
+            }
+            Err(WriteError::OverStorage(_)) => return Recorded::NotTaken,
             Err(WriteError::Failed(_)) if engine.supervisor.is_draining() => return Recorded::NotTaken,
             Err(WriteError::Failed(_)) => {
                 tokio::time::sleep(pause).await;

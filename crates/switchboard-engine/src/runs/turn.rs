@@ -24,9 +24,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::attached::Writes;
 use super::run_time::WorkTime;
-use super::{AgentError, ArtifactWriter, Background, TurnError};
+use super::{AgentError, ArtifactWriter, Background, RunEnd, TurnError};
 use crate::commit::{Record, Stage, WriteError};
 use crate::engine_state::EngineState;
+use crate::ports::store::OverStorage;
 
 /// One message being worked on.
 #[derive(Clone)]
@@ -47,6 +48,7 @@ struct Inner {
     cancel: OnceLock<CancellationToken>,
     background: Background,
     checkpoint: Option<Json>,
+    earlier_checkpoint: Option<Json>,
     /// The task as it was when the turn began.
     task: OnceLock<Arc<Task>>,
     artifacts_made: AtomicU32,
@@ -54,6 +56,8 @@ struct Inner {
     answered: AtomicBool,
     /// Whether the store failed to take something that the agent wrote.
     unwritten: AtomicBool,
+    /// Whether the task ended because too many bytes would have been stored.
+    over_storage: AtomicBool,
     writes: Writes,
     work_time: WorkTime,
     stage: Mutex<Option<Stage>>,
@@ -70,6 +74,8 @@ pub(crate) struct TurnStart {
     pub(crate) run_max: Duration,
     pub(crate) background: Background,
     pub(crate) checkpoint: Option<Json>,
+    /// The last checkpoint of the turns before.
+    pub(crate) earlier_checkpoint: Option<Json>,
     pub(crate) now: Timestamp,
 }
 
@@ -84,7 +90,18 @@ impl TurnStart {
         now: Timestamp,
     ) -> Self {
         let (fence, attempt) = (head.fence, head.attempt);
-        Self { record, inbound, fence, attempt, interrupted: false, run_max, background, checkpoint: None, now }
+        Self {
+            record,
+            inbound,
+            fence,
+            attempt,
+            interrupted: false,
+            run_max,
+            background,
+            checkpoint: None,
+            earlier_checkpoint: None,
+            now,
+        }
     }
 }
 
@@ -114,7 +131,8 @@ impl Turn {
     }
 
     fn new(engine: Arc<EngineState>, start: TurnStart, task: OnceLock<Arc<Task>>, stage: Option<Stage>) -> Self {
-        let TurnStart { record, inbound, fence, attempt, interrupted, run_max, background, checkpoint, now } = start;
+        let TurnStart { record, inbound, fence, attempt, interrupted, run_max, background, .. } = start;
+        let TurnStart { checkpoint, earlier_checkpoint, now, .. } = start;
         let deadline = now.plus_ms(i64::try_from(run_max.as_millis()).unwrap_or(i64::MAX / 2));
         let inner = Inner {
             engine,
@@ -128,10 +146,12 @@ impl Turn {
             cancel: OnceLock::new(),
             background,
             checkpoint,
+            earlier_checkpoint,
             task,
             artifacts_made: AtomicU32::new(0),
             answered: AtomicBool::new(false),
             unwritten: AtomicBool::new(false),
+            over_storage: AtomicBool::new(false),
             writes: Writes::default(),
             work_time: WorkTime::new(),
             stage: Mutex::new(stage),
@@ -307,6 +327,14 @@ impl Turn {
         self.inner.checkpoint.as_ref()
     }
 
+    /// What the turns of this task before this one left with [`Turn::checkpoint`], as JSON: the last value of the last turn that
+    /// left one. For agents that must know in a later turn what they did in an earlier one, such as which conversation elsewhere
+    /// the task belongs to.
+    #[must_use]
+    pub fn earlier_checkpoint(&self) -> Option<&Json> {
+        self.inner.earlier_checkpoint.as_ref()
+    }
+
     /// Sets the status to working, optionally with a text.
     ///
     /// # Errors
@@ -323,7 +351,7 @@ impl Turn {
     /// When the task has ended, the state makes no sense here, or the store did not take it.
     pub async fn status(&self, state: TaskState, parts: Vec<Part>) -> Result<(), TurnError> {
         let message = (!parts.is_empty()).then(|| self.agent_message(parts));
-        self.write(RunCommand::Status(StatusWrite { state, message, metadata: None })).await?;
+        self.write(RunCommand::Status(StatusWrite { state, message, metadata: None, checkpoint: None })).await?;
         self.inner.work_time.note(state);
         Ok(())
     }
@@ -429,6 +457,19 @@ impl Turn {
         self.status(TaskState::Failed, vec![Part::text(reason)]).await
     }
 
+    /// Sets the status to working, with metadata: an object that readers of the stream are shown with this status. Members that are
+    /// answers of Switchboard itself ([`OWN_ANSWERS`](switchboard_core::model::redact::OWN_ANSWERS)) stay in the metadata of the
+    /// task, where the first value of each is kept.
+    ///
+    /// # Errors
+    /// As [`Turn::status`].
+    pub async fn working_with_metadata(&self, metadata: Json) -> Result<(), TurnError> {
+        let (state, message, metadata) = (TaskState::Working, None, Some(metadata));
+        self.write(RunCommand::Status(StatusWrite { state, message, metadata, checkpoint: None })).await?;
+        self.inner.work_time.note(state);
+        Ok(())
+    }
+
     /// Stores a value for the next attempt in case this one dies; the next attempt reads it with
     /// [`Turn::checkpoint_as`]. The value is anything that serializes, [`Json`] included. Only the last one is kept,
     /// and no client sees it. The lengths of the task's artifacts are recorded with it, so that the next attempt can go
@@ -509,11 +550,35 @@ impl Turn {
             Ok(_) => Ok(()),
             Err(WriteError::Refused(refusal)) => Err(refused(refusal)),
             Err(WriteError::Duplicate(_)) => Err(TurnError::Stopped),
+            Err(WriteError::OverStorage(over)) => self.end_over_storage(over).await,
             Err(WriteError::Failed(_)) => {
                 self.note_unwritten();
                 Err(TurnError::Unavailable)
             }
         }
+    }
+
+    /// Ends the task because the store has no room for what the agent wrote, and tells the agent to stop.
+    async fn end_over_storage(&self, over: OverStorage) -> Result<(), TurnError> {
+        let (fence, inbound) = (self.inner.fence, self.inner.inbound.clone());
+        let command = Command::Run { fence, inbound, command: RunCommand::EndTurn(self.failed_over_storage(over)) };
+        match self.inner.engine.write(&self.inner.record, command).await {
+            Ok(_) | Err(WriteError::Refused(_) | WriteError::Duplicate(_)) => {
+                self.cancel_token().cancel();
+                Err(TurnError::Stopped)
+            }
+            Err(WriteError::OverStorage(_) | WriteError::Failed(_)) => {
+                self.note_unwritten();
+                Err(TurnError::Unavailable)
+            }
+        }
+    }
+
+    /// The end of a turn whose writes the store has no room for.
+    pub(super) fn failed_over_storage(&self, over: OverStorage) -> TurnEnd {
+        self.inner.over_storage.store(true, Ordering::Relaxed);
+        self.inner.record.fails_by(RunEnd::StorageFull.word());
+        TurnEnd::Failed { message: Some(self.agent_message(vec![Part::text(over.reason())])) }
     }
 
     /// Decides a write in the stage, if there is one.
@@ -524,13 +589,18 @@ impl Turn {
         let command = Command::Run { fence, inbound, command: command.clone() };
         let engine = &self.inner.engine;
         let before = stage.events.len();
-        let decided = decide_onto(&mut stage.events, &stage.head, command, &engine.bounds(), engine.now());
+        stage.at = engine.now();
+        let decided = decide_onto(&mut stage.events, &stage.head, command, &engine.bounds(), stage.at);
         stage.apply_from(before);
         Some(decided.map_err(refused))
     }
 
     /// Ends a staged turn inside its stage.
     pub(crate) fn end_in_stage(&self, end: TurnEnd) {
+        let is_closed = |stage: &Option<Stage>| stage.as_ref().is_none_or(|stage| stage.head.is_closed());
+        if is_closed(&self.inner.stage.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return;
+        }
         // No other writer can change the stage, so the only possible refusal is a write to a closed task, and then
         // there is nothing to do.
         let _ = self.stage_write(&RunCommand::EndTurn(end));
@@ -572,6 +642,11 @@ impl Turn {
     /// Whether the store failed to take something that the agent wrote.
     pub(crate) fn has_unwritten(&self) -> bool {
         self.inner.unwritten.load(Ordering::Relaxed)
+    }
+
+    /// Whether the task ended because the store has no room for what the agent wrote.
+    pub(crate) fn is_over_storage(&self) -> bool {
+        self.inner.over_storage.load(Ordering::Relaxed)
     }
 
     /// The writes of the agent that the store has not answered yet.

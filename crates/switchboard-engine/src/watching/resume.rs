@@ -8,7 +8,7 @@ use std::sync::Arc;
 use switchboard_core::call::{Frame, Reply, SharedUpdate};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::StreamKind;
-use switchboard_core::model::{TaskView, Update};
+use switchboard_core::model::{TaskId, TaskView, Update};
 
 use super::{Following, Subscription, frames, snapshot_at};
 use crate::engine_state::EngineState;
@@ -40,10 +40,13 @@ pub(crate) async fn resume(
 
 /// The event number in a `Last-Event-ID`, if the task has such an event.
 pub(super) fn cursor_of(text: &str, stored: &StoredTask) -> Result<u64, ProtocolError> {
+    read_cursor(text, &stored.head.id, stored.head.seq)
+}
+
+fn read_cursor(text: &str, id: &TaskId, last: u64) -> Result<u64, ProtocolError> {
     let invalid = |why: String| ProtocolError::invalid("Last-Event-ID", why);
     let cursor = text.trim().parse::<u64>().map_err(|_| invalid("must be the number of an event, or 0".to_owned()))?;
-    if cursor > stored.head.seq {
-        let (id, last) = (&stored.head.id, stored.head.seq);
+    if cursor > last {
         return Err(invalid(format!("is {cursor}, but the last event of task {id} is {last}")));
     }
     Ok(cursor)
@@ -134,5 +137,25 @@ pub(crate) fn shorten(frame: &mut Frame, history_length: Option<u32>) {
     if let Update::Task(view) = &frame.update.update {
         let view = TaskView { history_length, ..view.clone() };
         frame.update = SharedUpdate::new(Update::Task(view));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read_cursor;
+
+    /// No text makes a stream begin behind the last event of its task, and a refusal does not repeat what was sent.
+    #[test]
+    fn fuzz_last_event_ids() {
+        let corpus = switchboard_fuzz::texts(&["0", "7", " 18446744073709551615 ", "-1", "7;drop", "\u{664}"]);
+        switchboard_fuzz::run("Last-Event-ID", &corpus, |input| {
+            let text = String::from_utf8_lossy(input);
+            for last in [0, 7, u64::MAX] {
+                match read_cursor(&text, &"t".into(), last) {
+                    Ok(cursor) => assert!(cursor <= last && text.trim().trim_start_matches('+').parse() == Ok(cursor)),
+                    Err(error) => assert!(error.to_string().len() < 200, "{error}"),
+                }
+            }
+        });
     }
 }

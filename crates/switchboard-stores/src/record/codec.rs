@@ -95,6 +95,12 @@ impl<'a> ParsedCommit<'a> {
         contents: Contents,
         chunks: &dyn ChunkSource,
     ) -> Result<Vec<Event>, StoreError> {
+        self.restrict(want, contents);
+        self.stored.events.into_iter().map(|event| event.into_event(chunks)).collect()
+    }
+
+    /// Drops the events and contents that are not wanted, so that their chunks are not read.
+    pub(crate) fn restrict(&mut self, want: Want, contents: Contents) {
         let is_wanted =
             |event: &StoredEvent<'_>| want == Want::Everything || !matches!(event, StoredEvent::Artifact { .. });
         self.stored.events.retain(is_wanted);
@@ -106,7 +112,17 @@ impl<'a> ParsedCommit<'a> {
             let others = self.stored.events.iter_mut().filter(|event| !is_kept(event));
             others.filter_map(StoredEvent::message_mut).for_each(|message| message.parts.clear());
         }
-        self.stored.events.into_iter().map(|event| event.into_event(chunks)).collect()
+    }
+
+    /// The chunks that the commit refers to, for a store that reads them before it decodes.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn chunk_ranges(&self) -> Vec<std::ops::Range<i64>> {
+        let parts = self.stored.events.iter().flat_map(|event| match event {
+            StoredEvent::Artifact { artifact, .. } => &*artifact.parts,
+            StoredEvent::Replied { message } => &*message.parts,
+            event => event.message().map_or(&[][..], |message| &message.parts),
+        });
+        parts.filter_map(super::StoredPart::chunk_range).collect()
     }
 }
 

@@ -10,6 +10,8 @@ pub(crate) use codec::{
     Contents, Encoded, ParsedCommit, Want, decode, decode_artifacts, encode, encode_artifacts,
     is_only_checkpoint_and_artifacts, phase_from_number, phase_number, sets_status, state_from_number, state_number,
 };
+#[cfg(feature = "postgres")]
+pub(crate) use form::Chunk as StoredChunk;
 pub(crate) use form::{ChunkSource, StoredPart};
 pub(crate) use writes::{Write, decode_writes, is_named};
 

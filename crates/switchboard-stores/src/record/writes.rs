@@ -130,6 +130,22 @@ impl StoredPart<'_> {
         Ok(())
     }
 
+    /// The chunks that hold the content, if it is stored in chunks.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn chunk_range(&self) -> Option<Range<i64>> {
+        self.chunks.as_ref().map(|chunks| chunks.first..chunks.first.saturating_add(chunks.count))
+    }
+
+    /// The chunks that hold a range of the content, if it is stored in chunks.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn chunk_range_of(&self, wanted: &Range<usize>) -> Option<Range<i64>> {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.chunks.as_ref().map(|chunks| {
+            let (first, end) = (wanted.start / CHUNK_BYTES_MAX, wanted.end.div_ceil(CHUNK_BYTES_MAX));
+            chunks.first.saturating_add(number(first))..chunks.first.saturating_add(number(end))
+        })
+    }
+
     fn into_outlined(self) -> Result<OutlinedPart, StoreError> {
         let kind = self.kind();
         if self.chunks.is_some() {

@@ -96,6 +96,18 @@ pub fn append_audit(database: &Path, clock: Arc<dyn Clock>, entry: AuditEntry) -
     Ok(())
 }
 
+/// As [`append_audit`], unless the database is of an earlier version and would have to be migrated first; then it returns false.
+///
+/// # Errors
+/// As [`append_audit`].
+pub fn append_audit_unless_old(database: &Path, clock: Arc<dyn Clock>, entry: AuditEntry) -> Result<bool, FileError> {
+    let (_, version) = open_to_read(database)?;
+    if version < MIGRATIONS.len() {
+        return Ok(false);
+    }
+    append_audit(database, clock, entry).map(|()| true)
+}
+
 fn write_one(connection: &Connection, clock: Arc<dyn Clock>, epoch: i64, entry: AuditEntry) -> Result<(), Failure> {
     let queue = Arc::new(AuditQueue::default());
     queue.push(entry);

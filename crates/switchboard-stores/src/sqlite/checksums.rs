@@ -79,10 +79,20 @@ pub(super) struct TaskColumns<'r> {
     pub(super) created_at: i64,
     pub(super) updated_at: i64,
     pub(super) closed_at: Option<i64>,
+    pub(super) bytes: i64,
 }
 
 impl TaskColumns<'_> {
     pub(super) fn checksum(&self) -> i64 {
+        self.but_bytes().number(self.bytes).finish()
+    }
+
+    /// The checksum of a row from before schema 7.
+    pub(super) fn checksum_without_bytes(&self) -> i64 {
+        self.but_bytes().finish()
+    }
+
+    fn but_bytes(&self) -> Checksum {
         // All fields are named here, so that the compiler reports an added column.
         let Self {
             task_no,
@@ -114,6 +124,7 @@ impl TaskColumns<'_> {
             created_at,
             updated_at,
             closed_at,
+            bytes: _,
         } = *self;
         Checksum::of_table(TASK)
             .number(task_no)
@@ -145,7 +156,6 @@ impl TaskColumns<'_> {
             .number(created_at)
             .number(updated_at)
             .optional_number(closed_at)
-            .finish()
     }
 }
 

@@ -7,7 +7,7 @@ use rusqlite::params;
 use switchboard_core::lifecycle::{Event, Head, Phase};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::{
-    Accept, Accepted, Commit, CommitError, LeaseChange, Scope, StoreError, Target, TaskKey,
+    Accept, Accepted, Commit, CommitError, LeaseChange, StoreError, Target, TaskKey,
 };
 
 use super::checksums::{AcceptedColumns, ChunkColumns, LogColumns, TaskColumns};
@@ -21,6 +21,7 @@ use super::runs::{Lease, is_interrupted};
 use super::schema::VERSION_MAX;
 use super::totals::CountChange;
 use super::unindexed::{UNINDEXED_RUN, UNINDEXED_TASK, phase_of};
+use super::usage::bytes_of_commit;
 use crate::record::{Encoded, encode_artifacts, is_only_checkpoint_and_artifacts, phase_number, state_number};
 
 /// What the writer needs to know about a task to apply the next commit.
@@ -35,6 +36,9 @@ pub(super) struct StepRow {
     pub(super) closed_at: Option<i64>,
     pub(super) cancel_requested: bool,
     pub(super) is_unindexed: bool,
+    pub(super) push_configs: i64,
+    /// With those of its commits that wait to be filed.
+    pub(super) bytes: i64,
 }
 
 /// How many rows of running tasks the writer remembers. Others are read again for each commit.
@@ -59,6 +63,8 @@ impl StepRow {
             closed_at: columns.closed_at,
             cancel_requested: columns.cancel_requested != 0,
             is_unindexed: columns.running == UNINDEXED_RUN,
+            push_configs: columns.push_configs,
+            bytes: columns.bytes,
         }
     }
 }
@@ -66,7 +72,7 @@ impl StepRow {
 /// The columns that a commit does not change.
 #[derive(Clone, Copy)]
 pub(super) struct UnchangedColumns {
-    scope_no: i64,
+    pub(super) scope_no: i64,
     floor_seq: i64,
     floor_version: i64,
     created_at: i64,
@@ -113,6 +119,8 @@ pub(super) struct Step<'a> {
     pub(super) is_unindexed: bool,
     /// When the idempotency key of this commit expires.
     pub(super) accept_expires: Option<Timestamp>,
+    /// The bytes of the task after this commit.
+    pub(super) bytes: i64,
 }
 
 impl Ledger<'_> {
@@ -161,11 +169,24 @@ impl Ledger<'_> {
         {
             return Ok(Err(CommitError::Duplicate(accepted)));
         }
+        let (scope_no, push_configs, bytes) = match (&commit.target, &existing) {
+            (Target::New { scope }, _) => (self.scope_no(scope)?, 0, 0),
+            (Target::Existing { .. }, Some((_, row))) => (row.unchanged.scope_no, row.push_configs, row.bytes),
+            (Target::Existing { .. }, None) => return Ok(Err(CommitError::Conflict)),
+        };
+        let owner_no = self.owner_no(scope_no)?;
+        let more = bytes_of_commit(commit, encoded, push_configs);
+        if let Err(over) = commit.storage.check(self.usage.stored(owner_no, bytes), unsigned(more))
+            && commit.needs_room(unsigned(more))
+        {
+            return Ok(Err(CommitError::OverStorage(over)));
+        }
         if let Some((task_no, row)) = &existing
             && is_chunk(commit, encoded)
             && row.run.running
         {
-            let after = self.append_chunk(*task_no, row, commit, encoded)?;
+            let after = self.append_chunk(*task_no, row, commit, encoded, more)?;
+            self.usage.add(owner_no, more);
             self.remember_step(*task_no, after);
             return Ok(Ok(TaskKey(*task_no)));
         }
@@ -177,18 +198,19 @@ impl Ledger<'_> {
         let is_at_work = run.running && run.holder == self.epoch && run.run_at.is_none() && !head.cancel_requested;
         let is_unindexed = begins_or_goes_on && is_at_work;
         let (folds, at) = (commit.folds, commit.at);
-        let step = Step { head, events, folds, at, encoded, artifacts, run, is_unindexed, accept_expires };
-        let task_no = match (&commit.target, &existing) {
-            (Target::New { scope }, _) => match self.open(scope, &step)? {
+        let bytes = bytes + more;
+        let step = Step { head, events, folds, at, encoded, artifacts, run, is_unindexed, accept_expires, bytes };
+        let task_no = match &existing {
+            None => match self.open(scope_no, &step)? {
                 Some(task_no) => task_no,
                 None => return Ok(Err(CommitError::Conflict)),
             },
-            (Target::Existing { key, .. }, Some((_, row))) => {
-                self.extend(key.0, row, &step)?;
-                key.0
+            Some((task_no, row)) => {
+                self.extend(*task_no, row, &step)?;
+                *task_no
             }
-            (Target::Existing { .. }, None) => return Ok(Err(CommitError::Conflict)),
         };
+        self.usage.add(owner_no, more);
         if let Some(accept) = &commit.accept {
             self.accept(task_no, signed(commit.head.version), accept)?;
         }
@@ -271,8 +293,7 @@ impl Ledger<'_> {
     }
 
     /// Writes the first commit of a record; none if its id is taken.
-    fn open(&mut self, scope: &Scope, step: &Step<'_>) -> Result<Option<i64>, Failure> {
-        let scope_no = self.scope_no(scope)?;
+    fn open(&mut self, scope_no: i64, step: &Step<'_>) -> Result<Option<i64>, Failure> {
         let task_no = self.last_task_no + 1;
         let (head, listing) = (step.head, step.listing());
         let unchanged = UnchangedColumns { scope_no, floor_seq: 0, floor_version: 0, created_at: step.at.as_ms() };
@@ -306,6 +327,7 @@ impl Ledger<'_> {
             columns.created_at,
             columns.closed_at,
             columns.checksum(),
+            columns.bytes,
         ])?;
         if inserted == 0 {
             return Ok(None);
@@ -349,6 +371,7 @@ impl Ledger<'_> {
         update.raw_bind_parameter(15, columns.updated_at)?;
         update.raw_bind_parameter(16, columns.closed_at)?;
         update.raw_bind_parameter(17, columns.checksum())?;
+        update.raw_bind_parameter(25, columns.bytes)?;
         if listing_changes {
             update.raw_bind_parameter(18, columns.phase)?;
             update.raw_bind_parameter(19, columns.state)?;
@@ -539,6 +562,7 @@ impl Step<'_> {
             created_at,
             updated_at: self.at.as_ms(),
             closed_at: self.closed_at(closed_at),
+            bytes: self.bytes,
         }
     }
 

@@ -1,14 +1,16 @@
-//! Adds checksums to the rows of a file that was written before checksums existed. Earlier damage is not found by this.
+//! Changes the rows of files of older builds: adds checksums to those that were written before checksums existed, and counts the bytes
+//! of tasks. Adding checksums does not find earlier damage.
 //! Rows are read and written in batches, so that a file of any size needs little memory.
 
 use rusqlite::{Connection, Row, params};
 
-use super::checksums::{mistyped, of_meta, of_push_times, of_scope};
+use super::checksums::{TaskColumns, mistyped, of_meta, of_push_times, of_scope};
 use super::deliveries::{PUSH_COLUMNS, push_columns_unchecked};
 use super::error::Failure;
 use super::fold::{CHUNK_COLUMNS, ChunkRow};
 use super::idempotency::{ACCEPTED_COLUMNS, accepted_columns_unchecked};
-use super::rows::{LOG_COLUMNS, LogRow, TASK_COLUMNS, task_columns_unchecked};
+use super::rows::{AFTER_TASK, LOG_COLUMNS, LogRow, TASK_COLUMNS, task_columns_unchecked};
+use super::usage::bytes_of_task;
 use crate::checksum::ContentHash;
 
 /// How many rows are read before they are written.
@@ -20,7 +22,8 @@ pub(super) fn add_checksums(connection: &Connection) -> Result<(), Failure> {
         let text = |column: usize| -> Result<&str, Failure> { row.get_ref(column)?.as_str().map_err(mistyped) };
         Ok(of_scope(row.get(0)?, [text(1)?, text(2)?, text(3)?]))
     })?;
-    fill(connection, "task.checksum", TASK_COLUMNS, |row| Ok(task_columns_unchecked(row)?.checksum()))?;
+    let columns = TASK_COLUMNS.replace("task.bytes", "0");
+    fill(connection, "task.checksum", &columns, |row| Ok(task_columns_unchecked(row)?.checksum_without_bytes()))?;
     fill(connection, "log.checksum", LOG_COLUMNS, |row| {
         let found = LogRow::read_unchecked(row)?;
         Ok(found.columns.checksum(ContentHash::of(found.record.as_bytes())))
@@ -34,6 +37,41 @@ pub(super) fn add_checksums(connection: &Connection) -> Result<(), Failure> {
         Ok(of_push_times(row.get(1)?, row.get(2)?))
     })?;
     fill_accepted(connection)
+}
+
+/// Counts the bytes of each task. A damaged row is left as it is, so that it gets no valid checksum.
+pub(super) fn count_bytes(connection: &Connection) -> Result<(), Failure> {
+    let columns = TASK_COLUMNS.replace("task.bytes", "0");
+    let sql = format!("SELECT {columns} FROM task WHERE task_no > ?1 ORDER BY task_no LIMIT ?2");
+    let mut select = connection.prepare(&sql)?;
+    let mut update = connection.prepare("UPDATE task SET bytes = ?2, checksum = ?3 WHERE task_no = ?1")?;
+    let mut last = i64::MIN;
+    loop {
+        let mut found: Vec<(i64, i64, i64)> = Vec::new();
+        let before = last;
+        let mut rows = select.query([last, ROWS_MAX])?;
+        while let Some(row) = rows.next()? {
+            last = row.get(0)?;
+            let Ok(old) = task_columns_unchecked(row) else { continue };
+            if row.get::<_, i64>(AFTER_TASK - 1)? == old.checksum_without_bytes() {
+                let bytes = bytes_of_task(connection, old.task_no, old.push_configs)?;
+                found.push((old.task_no, bytes, TaskColumns { bytes, ..old }.checksum()));
+            }
+        }
+        if last == before {
+            return Ok(());
+        }
+        for (task_no, bytes, checksum) in found {
+            update.execute([task_no, bytes, checksum])?;
+        }
+    }
+}
+
+/// Gives every row of a file of the newest schema the checksum of what it holds now.
+#[cfg(test)]
+pub(super) fn renew_checksums(connection: &Connection) -> Result<(), Failure> {
+    add_checksums(connection)?;
+    fill(connection, "task.checksum", TASK_COLUMNS, |row| Ok(task_columns_unchecked(row)?.checksum()))
 }
 
 /// Fills a column, given as `table.column`, of a table whose key is one number: the first of `columns`.

@@ -26,6 +26,7 @@ use super::secrets::Secrets;
 use super::statements::Statements;
 use super::totals::{CountChange, Stats};
 use super::unindexed::Unindexed;
+use super::usage::{StoredSums, Usage};
 use super::wall_clock::{self, SEEN_EVERY_MS};
 
 pub(super) struct Ledger<'c> {
@@ -52,6 +53,7 @@ pub(super) struct Ledger<'c> {
     pub(super) steps: HashMap<i64, StepRow, IdHash>,
     pub(super) recent: Recent,
     pub(super) unindexed: Unindexed,
+    pub(super) usage: Usage,
     pub(super) audit: AuditWriter,
     unfiled: Arc<UnfiledTasks>,
     pub(super) secrets: Arc<Secrets>,
@@ -80,6 +82,7 @@ pub(super) struct LedgerShares {
     pub(super) unfiled: Arc<UnfiledTasks>,
     pub(super) audit: Arc<AuditQueue>,
     pub(super) secrets: Arc<Secrets>,
+    pub(super) sums: Arc<StoredSums>,
 }
 
 impl LedgerShares {
@@ -91,6 +94,7 @@ impl LedgerShares {
             unfiled: Arc::default(),
             audit: Arc::default(),
             secrets: Arc::new(Secrets::untouched()),
+            sums: Arc::default(),
         }
     }
 }
@@ -108,7 +112,7 @@ impl<'c> Ledger<'c> {
         beside: LedgerShares,
         epoch: i64,
     ) -> rusqlite::Result<Self> {
-        let LedgerShares { stats, quarantine, unfiled, audit, secrets } = beside;
+        let LedgerShares { stats, quarantine, unfiled, audit, secrets, sums } = beside;
         let now = clock.now();
         let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         Ok(Self {
@@ -128,6 +132,7 @@ impl<'c> Ledger<'c> {
             steps: HashMap::default(),
             recent: Recent::read(connection, unfiled.clone())?,
             unindexed: Unindexed::default(),
+            usage: Usage::new(sums),
             audit: AuditWriter::new(connection, audit)?,
             unfiled,
             secrets,
@@ -178,6 +183,7 @@ impl<'c> Ledger<'c> {
         self.leases.keep();
         self.recent.keep();
         self.unindexed.keep();
+        self.usage.keep();
         self.audit.keep();
         self.unfiled.has_unindexed.store(!self.unindexed.is_empty(), Ordering::Release);
         Ok(())
@@ -191,6 +197,7 @@ impl<'c> Ledger<'c> {
     ) -> Result<Result<T, String>, Failure> {
         let (effects, count_changes) = (self.effects.len(), self.count_changes.len());
         let (leases, recent, unindexed) = (self.leases.mark(), self.recent.mark(), self.unindexed.mark());
+        let usage = self.usage.mark();
         self.connection.prepare_cached("SAVEPOINT one_of_many")?.execute([])?;
         let done = work(self);
         let damage = done.as_ref().err().and_then(Failure::damage).map(str::to_owned);
@@ -201,6 +208,7 @@ impl<'c> Ledger<'c> {
             self.leases.undo_to(leases);
             self.recent.undo_to(recent);
             self.unindexed.undo_to(unindexed);
+            self.usage.undo_to(usage);
             self.steps.clear();
         }
         if done.is_ok() || damage.is_some() {
@@ -245,6 +253,7 @@ impl<'c> Ledger<'c> {
         self.leases.undo();
         self.recent.undo();
         self.unindexed.undo_to(0);
+        self.usage.undo_to(0);
         self.audit.undo();
         self.other_agents_runs = OtherAgentsRuns::default();
         self.steps.clear();

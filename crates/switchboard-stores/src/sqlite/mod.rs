@@ -43,21 +43,21 @@ mod statements;
 mod store;
 mod totals;
 mod unindexed;
+mod usage;
 mod verify;
 mod wall_clock;
 mod writer;
 
+pub use crate::secret_keys::{SecretKeys, SecretKeysError};
 pub use assign_owner::{Assigned, assign_owner};
-pub use audit_file::{AuditChain, append_audit, read_audit};
+pub use audit_file::{AuditChain, append_audit, append_audit_unless_old, read_audit};
 pub use backup::backup;
 pub use compact::{Compacted, Contents, compact};
 pub use error::FileError;
 pub use files::files;
 pub use open::{SqliteOptions, Synchronous};
 pub use reset::reset;
-pub use secrets::{
-    Resealed, SecretKeySource, SecretKeys, SecretKeysError, reseal, rotate_secret_keys, secret_key_file,
-};
+pub use secrets::{Resealed, SecretKeySource, reseal, rotate_secret_keys, secret_key_file};
 pub use store::SqliteStore;
 pub use verify::{Checked, Fault, verify, verify_with_keys};
 

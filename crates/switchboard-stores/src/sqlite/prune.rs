@@ -15,6 +15,7 @@ use super::quarantine::Quarantined;
 use super::rows::{AFTER_TASK, TASK_COLUMNS, log_no, signed, task_columns, version_of};
 use super::schema::VERSION_MAX;
 use super::totals::{CountChange, Totals};
+use super::usage::{bytes_of_piece, bytes_of_row};
 use crate::record::{phase_from_number, phase_number, state_from_number};
 
 /// How many tasks are examined at once.
@@ -134,6 +135,7 @@ struct Closed {
     floor_seq: i64,
     floor_version: i64,
     status_version: i64,
+    bytes: i64,
     /// Whether a delivery waits or is under way, and whether any has updates left, including dead letters.
     due: bool,
     behind: bool,
@@ -207,6 +209,7 @@ impl Ledger<'_> {
             floor_seq: columns.floor_seq,
             floor_version: columns.floor_version,
             status_version: columns.status_version,
+            bytes: columns.bytes,
             due: row.get(AFTER_TASK)?,
             behind: row.get(AFTER_TASK + 1)?,
             scope_no: columns.scope_no,
@@ -226,6 +229,7 @@ impl Ledger<'_> {
         }
         let from = (closed.phase == phase_number(Phase::Live)).then_some(closed.state);
         self.count_changes.push(CountChange { scope_no: closed.scope_no, from, to: None, records: -1 });
+        self.count_stored(closed.scope_no, -closed.bytes)?;
         self.effects.push(Effect::Removed(TaskId::from(closed.id)));
         if !self.remove_slice(task_no)? {
             self.connection.prepare_cached("INSERT INTO removal (task_no) VALUES (?1)")?.execute([task_no])?;
@@ -265,41 +269,57 @@ impl Ledger<'_> {
     fn compact(&mut self, task_no: i64, closed: &Closed) -> Result<(), Failure> {
         let until = closed.version.min(closed.floor_version + LOG_ROWS_SLICE);
         let mut select = self.connection.prepare_cached(
-            "SELECT log_no, prev_story, prev_artifact FROM log WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no",
+            "SELECT log_no, prev_story, prev_artifact, octet_length(record), accept_expires IS NOT NULL
+               FROM log WHERE log_no BETWEEN ?1 AND ?2 ORDER BY log_no",
         )?;
         // A commit is on a chain if the next commit or the head points to it, so one row beyond the slice is needed.
         let first = log_no(task_no, closed.floor_version + 1);
         let mut rows = select.query([first, log_no(task_no, until + 1)])?;
         let mut unneeded = Vec::new();
-        let mut candidate: Option<i64> = None;
+        let mut freed = 0;
+        // The version and the bytes of the commit before.
+        let mut candidate: Option<(i64, i64)> = None;
         while let Some(row) = rows.next()? {
             let (at, story, artifact): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let needed = |version| version == story || version == artifact || version == closed.status_version;
-            unneeded.extend(candidate.filter(|version| !needed(*version)));
-            candidate = Some(version_of(at)).filter(|version| *version <= until);
+            if let Some((version, bytes)) = candidate.filter(|(version, _)| !needed(*version)) {
+                unneeded.push(version);
+                freed += bytes;
+            }
+            let bytes = bytes_of_row(row.get(3)?, row.get(4)?);
+            candidate = Some((version_of(at), bytes)).filter(|(version, _)| *version <= until);
         }
+        drop(rows);
         // The newest commit has no next one to check, and it is only one row, so it stays.
         let mut delete = self.connection.prepare_cached("DELETE FROM log WHERE log_no = ?1")?;
         // All artifact writes are needed; other commits with chunks are messages.
-        let mut delete_pieces = self
-            .connection
-            .prepare_cached("DELETE FROM chunk WHERE task_no = ?1 AND artifact_id IS NULL AND version = ?2")?;
+        let mut delete_pieces = self.connection.prepare_cached(
+            "DELETE FROM chunk WHERE task_no = ?1 AND artifact_id IS NULL AND version = ?2 RETURNING octet_length(bytes)",
+        )?;
         for version in &unneeded {
             delete.execute([log_no(task_no, *version)])?;
-            delete_pieces.execute([task_no, *version])?;
+            let mut deleted = delete_pieces.query([task_no, *version])?;
+            while let Some(piece) = deleted.next()? {
+                freed += bytes_of_piece(piece.get(0)?);
+            }
         }
-        self.raise_floor(task_no, closed.seq.max(closed.floor_seq), until)?;
+        self.raise_floor(task_no, closed.seq.max(closed.floor_seq), until, freed)?;
+        self.count_stored(closed.scope_no, -freed)?;
         self.count_rows(unneeded.len() + 1, 0);
         Ok(())
     }
 
-    fn raise_floor(&mut self, task_no: i64, floor_seq: i64, floor_version: i64) -> Result<(), Failure> {
-        let raised = self.with_task(task_no, |columns| TaskColumns { floor_seq, floor_version, ..columns }.checksum());
-        let Some(checksum) = raised? else { return Ok(()) };
-        let mut raise = self
-            .connection
-            .prepare_cached("UPDATE task SET floor_seq = ?2, floor_version = ?3, checksum = ?4 WHERE task_no = ?1")?;
-        raise.execute([task_no, floor_seq, floor_version, checksum])?;
+    /// Notes that a task was compacted, which has freed so many bytes.
+    fn raise_floor(&mut self, task_no: i64, floor_seq: i64, floor_version: i64, freed: i64) -> Result<(), Failure> {
+        let raised = self.with_task(task_no, |columns| {
+            let bytes = columns.bytes - freed;
+            (bytes, TaskColumns { floor_seq, floor_version, bytes, ..columns }.checksum())
+        });
+        let Some((bytes, checksum)) = raised? else { return Ok(()) };
+        let mut raise = self.connection.prepare_cached(
+            "UPDATE task SET floor_seq = ?2, floor_version = ?3, bytes = ?4, checksum = ?5 WHERE task_no = ?1",
+        )?;
+        raise.execute([task_no, floor_seq, floor_version, bytes, checksum])?;
         Ok(())
     }
 }

@@ -28,6 +28,7 @@ use super::ledger::{Ledger, read_meta, write_meta};
 use super::quarantine::TaskRef;
 use super::rows::{LogRow, RECENT_COLUMNS, log_columns, log_no, signed, task_columns, task_row, version_of};
 use super::schema::VERSION_BITS;
+use super::usage::bytes_of_row;
 use crate::record::{Encoded, Want, decode, encode_artifacts};
 
 /// A task's chunks are filed when there are between this many and twice as many. The number varies, so that tasks that
@@ -69,13 +70,15 @@ struct Unfiled {
     id: TaskId,
     /// Their numbers, oldest first.
     rows: Vec<i64>,
+    /// What they add to the bytes of the task.
+    bytes: i64,
     /// The task after the last of them. None if an earlier process wrote them.
     last: Option<(Arc<Head>, Timestamp)>,
 }
 
 /// What a batch did, so that it can be undone.
 enum Undo {
-    Added { task_no: i64, last: Option<(Arc<Head>, Timestamp)> },
+    Added { task_no: i64, bytes: i64, last: Option<(Arc<Head>, Timestamp)> },
     Filed { task_no: i64, unfiled: Unfiled },
 }
 
@@ -95,7 +98,7 @@ impl Recent {
             shared,
         };
         let mut select = connection.prepare(
-            "SELECT recent_no, recent.log_no, task.version, task.id
+            "SELECT recent_no, recent.log_no, task.version, task.id, octet_length(recent.record)
                FROM recent LEFT JOIN task ON task.task_no = (recent.log_no >> ?1) ORDER BY recent_no",
         )?;
         let mut rows = select.query([VERSION_BITS])?;
@@ -108,8 +111,10 @@ impl Recent {
             if version.is_some_and(|version| version_of(of) > version) {
                 // An id that is damaged must not keep the file from being opened: it costs its own task, later.
                 let id = String::from_utf8_lossy(row.get_ref(3)?.as_bytes_or_null()?.unwrap_or_default()).into_owned();
-                let begin = || Unfiled { id: TaskId::from(id), rows: Vec::new(), last: None };
-                recent.unfiled.entry(task_no).or_insert_with(begin).rows.push(no);
+                let begin = || Unfiled { id: TaskId::from(id), rows: Vec::new(), bytes: 0, last: None };
+                let unfiled = recent.unfiled.entry(task_no).or_insert_with(begin);
+                unfiled.rows.push(no);
+                unfiled.bytes += bytes_of_row(row.get(4)?, false);
                 recent.rows += 1;
             }
         }
@@ -128,15 +133,16 @@ impl Recent {
     }
 
     /// Notes a row that was just written, and returns how many its task has.
-    fn add(&mut self, task_no: i64, head: &Arc<Head>, at: Timestamp) -> usize {
+    fn add(&mut self, task_no: i64, head: &Arc<Head>, at: Timestamp, bytes: i64) -> usize {
         self.last_no += 1;
         self.order.push_back((self.last_no, task_no));
         self.rows += 1;
-        let begin = || Unfiled { id: head.id.clone(), rows: Vec::new(), last: None };
+        let begin = || Unfiled { id: head.id.clone(), rows: Vec::new(), bytes: 0, last: None };
         let unfiled = self.unfiled.entry(task_no).or_insert_with(begin);
         unfiled.rows.push(self.last_no);
+        unfiled.bytes += bytes;
         let last = unfiled.last.replace((head.clone(), at));
-        self.undo.push(Undo::Added { task_no, last });
+        self.undo.push(Undo::Added { task_no, bytes, last });
         unfiled.rows.len()
     }
 
@@ -171,12 +177,13 @@ impl Recent {
     pub(super) fn undo_to(&mut self, mark: usize) {
         for done in self.undo.split_off(mark.min(self.undo.len())).into_iter().rev() {
             match done {
-                Undo::Added { task_no, last } => {
+                Undo::Added { task_no, bytes, last } => {
                     self.last_no -= 1;
                     self.order.pop_back();
                     self.rows -= 1;
                     let Some(unfiled) = self.unfiled.get_mut(&task_no) else { continue };
                     unfiled.rows.pop();
+                    unfiled.bytes -= bytes;
                     unfiled.last = last;
                     if unfiled.rows.is_empty() {
                         self.unfiled.remove(&task_no);
@@ -205,13 +212,14 @@ pub(super) fn is_chunk(commit: &Commit, encoded: &Encoded) -> bool {
 }
 
 impl Ledger<'_> {
-    /// Writes a commit that [`is_chunk`]. Returns the row of the task as it will be when the commit is filed.
+    /// Writes a commit that [`is_chunk`] and adds so many bytes to its task. Returns the row of the task as it will be when the commit is filed.
     pub(super) fn append_chunk(
         &mut self,
         task_no: i64,
         before: &StepRow,
         commit: &Commit,
         encoded: &Encoded,
+        bytes: i64,
     ) -> Result<StepRow, Failure> {
         let version = signed(commit.head.version);
         let columns = log_columns(task_no, &commit.head, &commit.events, before.chains, commit.at);
@@ -229,19 +237,20 @@ impl Ledger<'_> {
             columns.checksum(encoded.record_hash) ^ no,
         ])?;
         self.count_rows(1, encoded.record.len());
-        let rows = self.recent.add(task_no, &commit.head, commit.at);
+        let rows = self.recent.add(task_no, &commit.head, commit.at, bytes);
         let chains = before.chains.after(version, &commit.events, commit.folds);
         let spread = usize::try_from(task_no).unwrap_or(0) % TASK_ROWS_MIN;
         if rows >= TASK_ROWS_MIN + spread {
             // Damage of the task's row is no reason to refuse the chunk, which is in `recent` already.
             self.file_unless_damaged(task_no)?;
         }
-        Ok(StepRow { version: commit.head.version, chains, ..*before })
+        Ok(StepRow { version: commit.head.version, chains, bytes: before.bytes + bytes, ..*before })
     }
 
     /// Files the chunks of a task, if it has any.
     pub(super) fn file(&mut self, task_no: i64) -> Result<(), Failure> {
-        let Some(last) = self.recent.unfiled.get(&task_no).map(|unfiled| unfiled.last.clone()) else { return Ok(()) };
+        let Some(unfiled) = self.recent.unfiled.get(&task_no) else { return Ok(()) };
+        let (last, bytes) = (unfiled.last.clone(), unfiled.bytes);
         let (head, at) = match last {
             Some(last) => last,
             None => self.head_after(task_no)?,
@@ -251,13 +260,15 @@ impl Ledger<'_> {
         self.count_rows(1, artifacts.len());
         let mut rows = self.statements.select_task.query([task_no])?;
         let row = rows.next()?.ok_or_else(|| gone(task_no))?;
+        let before = task_columns(row)?;
         let columns = TaskColumns {
             version: signed(head.version),
             seq: signed(head.seq),
             artifacts: &artifacts,
             artifact_version: signed(head.version),
             updated_at: at.as_ms(),
-            ..task_columns(row)?
+            bytes: before.bytes + bytes,
+            ..before
         };
         self.statements.update_filed.execute(params![
             task_no,
@@ -267,6 +278,7 @@ impl Ledger<'_> {
             columns.artifact_version,
             columns.updated_at,
             columns.checksum(),
+            columns.bytes,
         ])?;
         Ok(())
     }

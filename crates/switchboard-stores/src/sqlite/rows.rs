@@ -17,10 +17,10 @@ pub(super) const TASK_COLUMNS: &str = "task.task_no, task.id, task.scope_no, tas
      task.status_at, task.version, task.seq, task.turns, task.turn, task.fence, task.attempt, task.cancel_requested, \
      task.push_configs, task.deadline, task.artifacts, task.story_version, task.artifact_version, task.status_version, \
      task.floor_seq, task.floor_version, task.running, task.holder, task.lease_until, task.run_at, task.created_at, \
-     task.updated_at, task.closed_at, task.checksum";
+     task.updated_at, task.closed_at, task.bytes, task.checksum";
 
 /// The first column after the task's.
-pub(super) const AFTER_TASK: usize = 30;
+pub(super) const AFTER_TASK: usize = 31;
 
 /// A row of the task table, if it matches its checksum.
 pub(super) fn task_columns<'r>(row: &'r Row<'_>) -> Result<TaskColumns<'r>, Failure> {
@@ -63,6 +63,7 @@ pub(super) fn task_columns_unchecked<'r>(row: &'r Row<'_>) -> Result<TaskColumns
         created_at: row.get(26)?,
         updated_at: row.get(27)?,
         closed_at: row.get(28)?,
+        bytes: row.get(29)?,
     })
 }
 

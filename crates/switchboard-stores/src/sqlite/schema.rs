@@ -7,7 +7,7 @@
 use rusqlite::Connection;
 
 use super::error::Failure;
-use super::fill::add_checksums;
+use super::fill::{add_checksums, count_bytes};
 use super::recent::begin_recent;
 use super::secrets::begin_sealing;
 
@@ -28,6 +28,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration { sql: V4, fill: None },
     Migration { sql: V5, fill: None },
     Migration { sql: V6, fill: Some(begin_sealing) },
+    Migration { sql: V7, fill: Some(count_bytes) },
 ];
 
 /// One step from a version to the next.
@@ -282,3 +283,8 @@ CREATE TABLE audit (
 /// The tables stay as they are: `token` and `auth_credentials` of `push` are encrypted when a server opens the file, because the keys are
 /// not in it (`secrets.rs`). A build that does not know that would post what it finds there.
 const V6: &str = "";
+
+/// Each task counts the bytes that are stored of it; `usage.rs` says what is counted.
+const V7: &str = "
+ALTER TABLE task ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+";

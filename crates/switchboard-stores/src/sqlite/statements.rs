@@ -20,7 +20,7 @@ pub(super) struct Statements<'c> {
 
 const UPDATE_ALWAYS: &str = "version = ?2, seq = ?3, turns = ?4, turn = ?5, fence = ?6, attempt = ?7, \
      push_configs = ?8, deadline = ?9, artifacts = ?10, story_version = ?11, artifact_version = ?12, \
-     status_version = ?13, lease_until = ?14, updated_at = ?15, closed_at = ?16, checksum = ?17";
+     status_version = ?13, lease_until = ?14, updated_at = ?15, closed_at = ?16, checksum = ?17, bytes = ?25";
 const UPDATE_LISTING: &str = ", phase = ?18, state = ?19, status_at = ?20";
 const UPDATE_RUN: &str = ", running = ?21, holder = ?22, run_at = ?23, cancel_requested = ?24";
 
@@ -34,9 +34,9 @@ impl<'c> Statements<'c> {
                 "INSERT INTO task (task_no, id, scope_no, context_id, phase, state, status_at, version, seq, turns,
                                    turn, fence, attempt, cancel_requested, push_configs, deadline, artifacts,
                                    story_version, artifact_version, status_version, floor_seq, floor_version, running,
-                                   holder, lease_until, run_at, created_at, updated_at, closed_at, checksum)
+                                   holder, lease_until, run_at, created_at, updated_at, closed_at, checksum, bytes)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, 0,
-                         0, ?21, ?22, ?23, ?24, ?25, ?25, ?26, ?27)
+                         0, ?21, ?22, ?23, ?24, ?25, ?25, ?26, ?27, ?28)
                  ON CONFLICT DO NOTHING",
             )?,
             insert_log: connection.prepare(
@@ -57,7 +57,7 @@ impl<'c> Statements<'c> {
             )?,
             update_filed: connection.prepare(
                 "UPDATE task SET version = ?2, seq = ?3, artifacts = ?4, artifact_version = ?5, updated_at = ?6,
-                                 checksum = ?7
+                                 checksum = ?7, bytes = ?8
                   WHERE task_no = ?1",
             )?,
             select_task: connection.prepare(&format!("SELECT {TASK_COLUMNS} FROM task WHERE task_no = ?1"))?,

@@ -41,6 +41,7 @@ use super::recent::{UnfiledTasks, is_chunk};
 use super::runs::{self, DueQuery};
 use super::secrets::{Secrets, seal_plain};
 use super::totals::{Stats, Totals};
+use super::usage::StoredSums;
 use super::wall_clock;
 use super::writer::{CommitRequest, SharedCaches, StartError, Writer};
 use crate::record::{encode, encode_artifacts};
@@ -55,6 +56,7 @@ pub struct SqliteStore {
     unfiled: Arc<UnfiledTasks>,
     audit: Arc<AuditQueue>,
     secrets: Arc<Secrets>,
+    sums: Arc<StoredSums>,
     /// What was recorded about the wall clock when the file was opened.
     clock_record: ClockRecord,
     /// Ages are ignored until this time.
@@ -86,7 +88,8 @@ impl SqliteStore {
         let stats = Arc::new(Stats::default());
         let cache = Arc::new(Cache::new(options.cache_records_max, options.cache_bytes_max));
         let totals = Arc::new(Totals::default());
-        let census = Census::begin(path, &writer, &totals, AT_ONCE_MAX);
+        let sums = Arc::new(StoredSums::default());
+        let census = Census::begin(path, &writer, &totals, &sums, AT_ONCE_MAX);
         let readers = Readers::start(readers).map_err(io)?;
         let quarantine = Arc::new(Quarantined::default());
         let unfiled = Arc::new(UnfiledTasks::default());
@@ -108,6 +111,7 @@ impl SqliteStore {
             unfiled: unfiled.clone(),
             audit: audit.clone(),
             secrets: secrets.clone(),
+            sums: sums.clone(),
         };
         let started = Writer::start(writer, caches, clock.clone(), epoch, presence, &options);
         let writer = started.map_err(|error| match error {
@@ -123,6 +127,7 @@ impl SqliteStore {
             unfiled,
             audit,
             secrets,
+            sums,
             clock_record,
             held_until_ms: AtomicI64::new(clock_record.held_until.map_or(0, Timestamp::as_ms)),
             last_chunk_no: AtomicI64::new(last_chunk_no),
@@ -424,7 +429,7 @@ impl Upkeep for SqliteStore {
     }
 
     fn stats(&self) -> StoreStats {
-        StoreStats { tasks: self.totals.all(), ..self.stats.read() }
+        StoreStats { tasks: self.totals.all(), stored_bytes: self.sums.all(), ..self.stats.read() }
     }
 
     fn audit(&self) -> Option<&dyn AuditLog> {

@@ -184,6 +184,7 @@ impl Stats {
             commit_seconds: std::array::from_fn(|bucket| self.commit_seconds[bucket].load(Relaxed)),
             commit_micros_sum: self.commit_micros_sum.load(Relaxed),
             tasks: Default::default(),
+            stored_bytes: None,
         }
     }
 }

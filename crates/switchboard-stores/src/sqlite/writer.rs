@@ -28,6 +28,7 @@ use super::readers::send;
 use super::recent::UnfiledTasks;
 use super::secrets::Secrets;
 use super::totals::{Stats, Totals};
+use super::usage::StoredSums;
 use crate::record::Encoded;
 
 /// The most requests that share a transaction.
@@ -85,6 +86,7 @@ pub(super) struct SharedCaches {
     pub(super) unfiled: Arc<UnfiledTasks>,
     pub(super) audit: Arc<AuditQueue>,
     pub(super) secrets: Arc<Secrets>,
+    pub(super) sums: Arc<StoredSums>,
 }
 
 /// Why the writer could not start.
@@ -143,6 +145,7 @@ impl Writer {
                 unfiled: caches.unfiled.clone(),
                 audit: caches.audit.clone(),
                 secrets: caches.secrets.clone(),
+                sums: caches.sums.clone(),
             };
             match Ledger::new(&connection, clock, shares, epoch) {
                 Ok(ledger) => {
@@ -386,6 +389,8 @@ fn succeed(request: Request, stats: &Stats, now: Instant, wake_list: &mut WakeLi
                 Some(Err(CommitError::Conflict | CommitError::Fenced | CommitError::Duplicate(_))) => {
                     Stats::add(&stats.conflicts, 1);
                 }
+                // The engine counts these.
+                Some(Err(CommitError::OverStorage(_))) => {}
                 Some(Err(CommitError::Full | CommitError::Store(_))) | None => Stats::add(&stats.failures, 1),
             }
             request.answer(wake_list);

@@ -63,7 +63,11 @@ mod stream;
 mod task_result;
 mod wall_clock;
 #[cfg(feature = "webhook-receiver")]
+mod webhook_deliveries;
+#[cfg(feature = "webhook-receiver")]
 mod webhook_receiver;
+#[cfg(feature = "webhook-receiver")]
+mod webhook_tokens;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -98,6 +102,8 @@ pub use signed_token::SignedTokens;
 pub use task_result::TaskResult;
 #[cfg(feature = "webhook-receiver")]
 pub use webhook_receiver::{WebhookReceiver, WebhookReceiverBuilder, WebhookReceiverError, WebhookUpdate};
+#[cfg(feature = "webhook-receiver")]
+pub use webhook_tokens::WebhookServer;
 
 /// An id for a message that is made by hand: random, so that no two are alike.
 #[must_use]

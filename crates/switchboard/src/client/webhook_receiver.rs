@@ -1,18 +1,17 @@
 //! A receiver of webhooks: verifies who posts, when, and that it is not a repeat, and gives each update to a handler. It is a service of
 //! tower, which axum mounts like any other. What is posted is read in every version of A2A.
 
-use std::collections::{HashSet, VecDeque};
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use aws_lc_rs::{constant_time, digest};
+use aws_lc_rs::constant_time;
 use bytes::Bytes;
-use http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use serde::Deserialize;
@@ -23,6 +22,8 @@ use switchboard_core::dialect::json::DecodeLimits;
 use switchboard_core::model::{TaskId, Update};
 use tokio::time::timeout;
 
+use super::webhook_deliveries::{Deliveries, IsBeingHandled, Key};
+use super::webhook_tokens::{Believed, Disbelief, WebhookServer};
 use crate::signing_secrets::SigningSecrets;
 
 /// Defaults of [`WebhookReceiverBuilder`].
@@ -30,8 +31,8 @@ const WEBHOOK_BODY_BYTES_MAX_DEFAULT: usize = 16 << 20;
 const WEBHOOK_TOLERANCE_DEFAULT: Duration = Duration::from_secs(300);
 /// How long the body of a post may take to come.
 const WEBHOOK_BODY_WAIT_MAX: Duration = Duration::from_secs(30);
-/// How many deliveries are remembered, so that one that comes again is not handled twice.
-const DELIVERIES_MAX: usize = 10_000;
+/// A longer `validationToken` is not repeated.
+const CHALLENGE_BYTES_MAX: usize = 256;
 
 /// The two headers by which agents send the token of a webhook.
 const TOKEN_HEADERS: [&str; 2] = ["x-a2a-notification-token", "a2a-notification-token"];
@@ -98,7 +99,7 @@ type Handler = dyn Fn(WebhookUpdate) -> BoxFuture<'static, Result<(), HandlerErr
 struct Shared {
     settings: WebhookReceiverBuilder,
     handler: Box<Handler>,
-    deliveries: Mutex<Deliveries>,
+    deliveries: Deliveries,
 }
 
 impl fmt::Debug for WebhookReceiver {
@@ -113,6 +114,8 @@ pub struct WebhookReceiverBuilder {
     tokens: Vec<String>,
     authorization: Vec<String>,
     secrets: SigningSecrets,
+    servers: Vec<WebhookServer>,
+    answers_challenges: bool,
     allows_unverified: bool,
     tolerance: Duration,
     body_bytes_max: usize,
@@ -136,7 +139,7 @@ pub struct WebhookReceiverError(());
 
 impl fmt::Display for WebhookReceiverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("anyone could post to this receiver; give it a token, an authorization or signing secrets, or call allow_unverified")
+        f.write_str("anyone could post to this receiver; give it a token, an authorization, signing secrets or a server, or call allow_unverified")
     }
 }
 
@@ -164,7 +167,22 @@ impl WebhookReceiverBuilder {
         Self { secrets, ..self }
     }
 
-    /// How old a signature may be, and how far ahead; five minutes by default.
+    /// A server that signs tokens for its posts: a post must have one that is for this receiver and for its body, or one of the
+    /// [authorizations](Self::authorization). With several servers, that of any one of them.
+    #[must_use]
+    pub fn server(mut self, server: WebhookServer) -> Self {
+        self.servers.push(server);
+        self
+    }
+
+    /// Answers servers that ask whether webhooks are wanted here, before they take the URL: the `validationToken` of a GET is
+    /// the body of the answer. Every server may ask; what it posts is verified all the same.
+    #[must_use]
+    pub fn answer_challenges(self) -> Self {
+        Self { answers_challenges: true, ..self }
+    }
+
+    /// How old a signature may be, and how far ahead; five minutes by default. Tokens of servers may be so long over, too.
     #[must_use]
     pub fn tolerance(self, tolerance: Duration) -> Self {
         Self { tolerance, ..self }
@@ -198,12 +216,15 @@ impl WebhookReceiverBuilder {
         H: Fn(WebhookUpdate) -> F + Send + Sync + 'static,
         F: Future<Output = Result<(), HandlerError>> + Send + 'static,
     {
-        let verifies = !self.tokens.is_empty() || !self.authorization.is_empty() || !self.secrets.is_empty();
+        let verifies = !self.tokens.is_empty()
+            || !self.authorization.is_empty()
+            || !self.secrets.is_empty()
+            || !self.servers.is_empty();
         if !verifies && !self.allows_unverified {
             return Err(WebhookReceiverError(()));
         }
         let handler: Box<Handler> = Box::new(move |update| Box::pin(handler(update)));
-        let deliveries = Mutex::default();
+        let deliveries = Deliveries::default();
         Ok(WebhookReceiver { shared: Arc::new(Shared { settings: self, handler, deliveries }) })
     }
 }
@@ -228,6 +249,8 @@ impl WebhookReceiver {
             tokens: Vec::new(),
             authorization: Vec::new(),
             secrets: SigningSecrets::default(),
+            servers: Vec::new(),
+            answers_challenges: false,
             allows_unverified: false,
             tolerance: WEBHOOK_TOLERANCE_DEFAULT,
             body_bytes_max: WEBHOOK_BODY_BYTES_MAX_DEFAULT,
@@ -236,10 +259,16 @@ impl WebhookReceiver {
     }
 
     /// Takes one post: verifies it and gives it to the handler, unless that had it before.
-    async fn take(&self, head: http::request::Parts, body: Bytes) -> Result<(), Refusal> {
+    async fn take(&self, head: http::request::Parts, body: Bytes, believed: Option<Believed>) -> Result<(), Refusal> {
         let shared = &*self.shared;
+        if believed.as_ref().is_some_and(|believed| !believed.is_for(&body)) {
+            return Err(Refusal(StatusCode::UNAUTHORIZED, "the token in Authorization is for another body".to_owned()));
+        }
         let (update, key) = shared.settings.verify(&head.headers, body)?;
-        let Some(handling) = Handling::begin(shared, key)? else { return Ok(()) };
+        // The headers are not signed by the token, so the id of a delivery may be changed; that of the token may not.
+        let token = believed.map(|believed| Key::of(believed.id.as_bytes()));
+        let busy = |IsBeingHandled| Refusal(StatusCode::CONFLICT, "the same delivery is being handled".to_owned());
+        let Some(handling) = shared.deliveries.begin(key, token).map_err(busy)? else { return Ok(()) };
         match (shared.handler)(update).await {
             Ok(()) => {
                 handling.done();
@@ -256,19 +285,23 @@ impl WebhookReceiver {
         B::Error: Into<HandlerError>,
     {
         let (head, body) = request.into_parts();
+        if head.method == Method::GET && self.shared.settings.answers_challenges {
+            return answer_challenge(head.uri.query().unwrap_or_default());
+        }
         if head.method != Method::POST {
             let mut answer = refusal(StatusCode::METHOD_NOT_ALLOWED, "webhooks are posted");
             answer.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
             return answer;
         }
         // A post without the right token is refused before its body is read.
-        let outcome = match self.shared.settings.check_head(&head.headers) {
-            Ok(()) => match self.shared.settings.read(body).await {
-                Ok(body) => self.take(head, body).await,
-                Err(refusal) => Err(refusal),
-            },
-            Err(refusal) => Err(refusal),
+        let settings = &self.shared.settings;
+        let outcome = async {
+            settings.check_head(&head.headers)?;
+            let believed = settings.check_authorization(&head.headers).await?;
+            let body = settings.read(body).await?;
+            self.take(head, body, believed).await
         };
+        let outcome = outcome.await;
         match outcome {
             Ok(()) => {
                 let mut answer = Response::new(Full::default());
@@ -284,6 +317,22 @@ impl WebhookReceiver {
             }
         }
     }
+}
+
+/// The value is repeated only if it is a word, as text that no browser takes for anything else.
+fn answer_challenge(query: &str) -> Response<Full<Bytes>> {
+    let is_word = |text: &&str| {
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+        !text.is_empty() && text.len() <= CHALLENGE_BYTES_MAX && text.bytes().all(is_letter)
+    };
+    let token = query.split('&').find_map(|pair| pair.strip_prefix("validationToken=")).filter(is_word);
+    let Some(token) = token else {
+        return refusal(StatusCode::BAD_REQUEST, "expected a validationToken of letters and digits in the query");
+    };
+    let mut answer = Response::new(Full::new(Bytes::copy_from_slice(token.as_bytes())));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
 }
 
 fn refusal(status: StatusCode, why: &str) -> Response<Full<Bytes>> {
@@ -343,10 +392,42 @@ impl WebhookReceiverBuilder {
         if !is_one_of(&self.tokens, &TOKEN_HEADERS) {
             return unauthorized("X-A2A-Notification-Token is missing or another one than expected");
         }
-        if !is_one_of(&self.authorization, &[AUTHORIZATION.as_str()]) {
+        // Where there are servers, their tokens are looked at next.
+        if self.servers.is_empty() && !is_one_of(&self.authorization, &[AUTHORIZATION.as_str()]) {
             return unauthorized("Authorization is missing or another one than expected");
         }
         Ok(())
+    }
+
+    /// What the token of a server proves; none without servers, or for a post with one of the fixed authorizations.
+    async fn check_authorization(&self, headers: &HeaderMap) -> Result<Option<Believed>, Refusal> {
+        if self.servers.is_empty() {
+            return Ok(None);
+        }
+        let sent = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
+        let is_sent = |known: &String| constant_time::verify_slices_are_equal(known.as_bytes(), sent).is_ok();
+        if self.authorization.iter().any(is_sent) {
+            return Ok(None);
+        }
+        let sent = std::str::from_utf8(sent).unwrap_or_default();
+        let mut refusal = Disbelief::Bad;
+        for server in &self.servers {
+            match server.believe(sent, (self.now)(), self.tolerance).await {
+                Ok(believed) => return Ok(Some(believed)),
+                Err(Disbelief::NoKeys) => refusal = Disbelief::NoKeys,
+                Err(Disbelief::Bad) => {}
+            }
+        }
+        Err(match refusal {
+            Disbelief::Bad => {
+                let why = "Authorization is missing, or not a token of a known server for this receiver".to_owned();
+                Refusal(StatusCode::UNAUTHORIZED, why)
+            }
+            Disbelief::NoKeys => {
+                let why = "the keys of the server that posts could not be fetched; try again later".to_owned();
+                Refusal(StatusCode::SERVICE_UNAVAILABLE, why)
+            }
+        })
     }
 
     /// The update that was posted, and by what it is known if it comes again.
@@ -404,67 +485,6 @@ fn decode(body: &[u8]) -> Result<Update, String> {
     dialect
         .read_update(body, &DecodeLimits::default())
         .map_err(|error| format!("the body is not an update of A2A: {error}"))
-}
-
-/// What a delivery is known by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key([u8; 32]);
-
-impl Key {
-    fn of(bytes: &[u8]) -> Self {
-        let mut key = [0; 32];
-        key.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());
-        Self(key)
-    }
-}
-
-/// The deliveries that were taken, the newest last, and those that the handler works on.
-#[derive(Default)]
-struct Deliveries {
-    taken: HashSet<Key>,
-    in_order: VecDeque<Key>,
-    running: HashSet<Key>,
-}
-
-/// A delivery that the handler works on.
-struct Handling<'a> {
-    shared: &'a Shared,
-    key: Key,
-}
-
-impl<'a> Handling<'a> {
-    /// None if it was taken before.
-    fn begin(shared: &'a Shared, key: Key) -> Result<Option<Self>, Refusal> {
-        let mut deliveries = shared.deliveries.lock().unwrap_or_else(PoisonError::into_inner);
-        if deliveries.taken.contains(&key) {
-            return Ok(None);
-        }
-        if !deliveries.running.insert(key) {
-            return Err(Refusal(StatusCode::CONFLICT, "the same delivery is being handled".to_owned()));
-        }
-        drop(deliveries);
-        Ok(Some(Self { shared, key }))
-    }
-
-    fn done(self) {
-        let mut deliveries = self.shared.deliveries.lock().unwrap_or_else(PoisonError::into_inner);
-        let Deliveries { taken, in_order, .. } = &mut *deliveries;
-        taken.insert(self.key);
-        in_order.push_back(self.key);
-        if in_order.len() > DELIVERIES_MAX
-            && let Some(oldest) = in_order.pop_front()
-        {
-            taken.remove(&oldest);
-        }
-    }
-}
-
-/// Also when the agent no longer waits, or the handler fails.
-impl Drop for Handling<'_> {
-    fn drop(&mut self) {
-        let mut deliveries = self.shared.deliveries.lock().unwrap_or_else(PoisonError::into_inner);
-        deliveries.running.remove(&self.key);
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use switchboard_core::model::{TaskState, Update};
 use tokio::sync::Notify;
 use tower::ServiceExt;
 
-use super::{DELIVERIES_MAX, WebhookReceiver, WebhookReceiverBuilder, WebhookUpdate};
+use super::{WebhookReceiver, WebhookReceiverBuilder, WebhookUpdate};
+use crate::client::webhook_deliveries::DELIVERIES_MAX;
 use crate::signing_secrets::SigningSecrets;
 
 const V1_0: &str = r#"{"statusUpdate":{"taskId":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}"#;
@@ -182,7 +183,107 @@ async fn bodies_methods_and_memory_are_bounded() {
     for number in 0..=DELIVERIES_MAX {
         post(&receiver, &[("a2a-delivery-id", &number.to_string())], V1_0).await;
     }
-    let deliveries = receiver.shared.deliveries.lock().unwrap();
-    let kept = (deliveries.taken.len(), deliveries.in_order.len(), deliveries.running.len());
-    assert_eq!(kept, (DELIVERIES_MAX, DELIVERIES_MAX, 0));
+    assert_eq!(receiver.shared.deliveries.counts(), (DELIVERIES_MAX, 0));
+}
+
+#[tokio::test]
+async fn a_challenge_is_answered_if_that_is_wanted_and_with_nothing_but_a_word() {
+    use http_body_util::BodyExt as _;
+    let ask = async |builder: WebhookReceiverBuilder, query: &str| {
+        let (receiver, _) = receiver(builder.allow_unverified());
+        let request = Request::get(format!("/hook{query}")).body(Full::new(Bytes::new())).unwrap();
+        let answer = receiver.oneshot(request).await.unwrap();
+        let status = answer.status().as_u16();
+        (status, String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap())
+    };
+    let answering = || WebhookReceiver::builder().answer_challenges();
+    assert_eq!(ask(answering(), "?a=b&validationToken=0f-1~x").await, (200, "0f-1~x".to_owned()));
+    assert_eq!(ask(WebhookReceiver::builder(), "?validationToken=0f").await.0, 405);
+    let long = format!("?validationToken={}", "a".repeat(257));
+    for query in ["", "?validationToken=", "?validationToken=%3Cscript%3E", "?validationtoken=0f", &long] {
+        assert_eq!(ask(answering(), query).await.0, 400, "{query}");
+    }
+}
+
+/// Posts as a server does that signs tokens for a receiver.
+#[cfg(feature = "server")]
+mod of_servers {
+    use super::*;
+    use crate::client::WebhookServer;
+    use crate::signing_keys::{KeyAlgorithm, SigningKeys};
+    use serde_json::{Value, json};
+    use sha2::{Digest as _, Sha256};
+
+    const NOW_S: u64 = 1_800_000_000;
+
+    fn token(keys: &SigningKeys, changes: &[(&str, Value)], body: &str) -> String {
+        let digest: String = Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut claims = json!({"iss": "https://agents.example", "aud": "https://hooks.example", "iat": NOW_S,
+            "exp": NOW_S + 300, "jti": "j1", "request_body_sha256": digest});
+        for (name, value) in changes {
+            claims[*name] = value.clone();
+        }
+        format!("Bearer {}", keys.current().sign_token(&claims).unwrap())
+    }
+
+    fn of(server: WebhookServer) -> WebhookReceiverBuilder {
+        WebhookReceiver::builder().server(server).clock(|| UNIX_EPOCH + Duration::from_secs(NOW_S))
+    }
+
+    #[tokio::test]
+    async fn a_token_of_the_server_for_this_receiver_and_this_body_is_believed_and_no_other() {
+        let keys = SigningKeys::generate(KeyAlgorithm::Es256).unwrap();
+        let other = SigningKeys::generate(KeyAlgorithm::Es256).unwrap();
+        let server = WebhookServer::new("https://agents.example/", "https://hooks.example");
+        let (receiver, taken) = receiver(of(server.keys(keys.jwk_set()).unwrap()));
+        let bad = [
+            token(&other, &[], V1_0),
+            token(&keys, &[("iss", json!("https://other.example"))], V1_0),
+            token(&keys, &[("aud", json!("https://other.example"))], V1_0),
+            token(&keys, &[("exp", json!(NOW_S - 301))], V1_0),
+            token(&keys, &[("iat", json!(NOW_S + 301))], V1_0),
+            token(&keys, &[("jti", Value::Null)], V1_0),
+            token(&keys, &[], V0_3),
+            token(&keys, &[], V1_0).replace("Bearer ", "Basic "),
+            "Bearer ".to_owned(),
+        ];
+        for authorization in &bad {
+            assert_eq!(post(&receiver, &[("authorization", authorization)], V1_0).await, 401, "{authorization}");
+        }
+        assert_eq!(post(&receiver, &[], V1_0).await, 401);
+        let good = token(&keys, &[("aud", json!(["https://hooks.example"]))], V1_0);
+        // The second time with another id, which the token does not cover.
+        for id in ["t:c:1", "t:c:2"] {
+            let headers = [("authorization", good.as_str()), ("a2a-delivery-id", id)];
+            assert_eq!(post(&receiver, &headers, V1_0).await, 204);
+        }
+        assert_eq!(taken.lock().unwrap().len(), 1, "a token is good for one delivery");
+    }
+
+    #[tokio::test]
+    async fn keys_are_fetched_and_without_them_the_server_posts_again_later() {
+        let keys = SigningKeys::generate(KeyAlgorithm::EdDsa).unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/keys", listener.local_addr().unwrap());
+        let server = || WebhookServer::new("https://agents.example", "https://hooks.example").keys_at(&url);
+        let authorization = token(&keys, &[], V1_0);
+        let set = keys.jwk_set();
+        let app = axum::Router::new().route("/keys", axum::routing::get(move || async move { set }));
+        let (believing, taken) = receiver(of(server()));
+        let serving = axum::serve(listener, app);
+        let headers = [("authorization", authorization.as_str())];
+        tokio::select! {
+            status = post(&believing, &headers, V1_0) => assert_eq!(status, 204),
+            _ = serving.into_future() => panic!("the keys are served"),
+        }
+        assert_eq!(taken.lock().unwrap().len(), 1);
+        // Nothing listens there any more.
+        let (unable, _) = receiver(of(server()));
+        assert_eq!(post(&unable, &[("authorization", &authorization)], V1_0).await, 503);
+        // Keys come over HTTPS, or from this machine.
+        let plain = WebhookServer::new("http://agents.example", "https://hooks.example");
+        let (unable, _) = receiver(of(plain));
+        let of_plain = token(&keys, &[("iss", json!("http://agents.example"))], V1_0);
+        assert_eq!(post(&unable, &[("authorization", &of_plain)], V1_0).await, 503);
+    }
 }

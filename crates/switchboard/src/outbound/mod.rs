@@ -48,6 +48,8 @@ pub use error::{Error, ErrorKind, TlsFault};
 pub use http2::Http2Body;
 pub use limits::RequestLimits;
 pub use policy::AddressPolicy;
+#[cfg(feature = "server")]
+pub(crate) use ranges::AddressRange;
 #[cfg(feature = "client")]
 pub(crate) use redirect::{retarget, target as redirect_target};
 #[cfg(any(feature = "client", feature = "server"))]

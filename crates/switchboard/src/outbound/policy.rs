@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use super::ranges::{Range, refusal};
+use super::ranges::{AddressRange, refusal};
 use super::target::{is_host_name, literal};
 
 /// Which addresses a [`Client`](super::Client) may call: those of the open internet, and what is opened in addition.
@@ -25,7 +25,7 @@ struct Allow {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum AllowedTarget {
-    Range(Range),
+    Range(AddressRange),
     /// Opens whatever the name resolves to: the operator vouches for the name. In lower case, without a final dot.
     Host(String),
 }
@@ -79,7 +79,7 @@ impl AddressPolicy {
 impl Allow {
     fn parse(entry: &str) -> Option<Self> {
         if entry.contains('/') {
-            return Some(Self { target: AllowedTarget::Range(Range::parse(entry)?), port: None });
+            return Some(Self { target: AllowedTarget::Range(AddressRange::parse(entry).ok()?), port: None });
         }
         // Tried before a port is looked for, because the colons of an IPv6 address announce none.
         if let Some(target) = AllowedTarget::parse(entry) {
@@ -106,7 +106,7 @@ impl AllowedTarget {
         let bracketed = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         match (bracketed, bracketed.unwrap_or(text).parse::<IpAddr>()) {
             (Some(_), Ok(IpAddr::V4(_))) => None,
-            (Some(_) | None, Ok(ip)) => Some(Self::Range(Range::single(ip))),
+            (Some(_) | None, Ok(ip)) => Some(Self::Range(AddressRange::single(ip))),
             (Some(_) | None, Err(_)) if is_host_name(text) => {
                 Some(Self::Host(text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase()))
             }

@@ -1,6 +1,6 @@
 //! Every range from its first to its last address, and the neighbours that must stay open.
 
-use super::{Range, refusal};
+use super::{AddressRange, refusal};
 
 const REFUSED: &[(&str, &str)] = &[
     ("0.0.0.0", "unspecified, it means this host"),
@@ -124,13 +124,17 @@ fn a_range_ends_where_its_prefix_says() {
     for (range, inside, outside) in [
         ("10.1.0.0/16", "10.1.255.255", "10.2.0.0"),
         ("10.1.2.3/32", "10.1.2.3", "10.1.2.2"),
+        ("192.0.2.7", "192.0.2.7", "192.0.2.8"),
+        ("192.0.2.7", "::ffff:192.0.2.7", "::1"),
+        ("::ffff:192.0.2.7", "192.0.2.7", "::192.0.2.7"),
+        ("2001:db8::/33", "2001:db8::1", "2001:db8:8000::"),
         ("0.0.0.0/0", "255.255.255.255", "::"),
         ("::/0", "ffff::", "0.0.0.0"),
         ("fd00::/8", "fdff::1", "fc00::1"),
         ("fd00:1:2::/47", "fd00:1:3:ffff::", "fd00:1:4::"),
         ("::1/128", "::1", "::2"),
     ] {
-        let range = Range::parse(range).unwrap();
+        let range = AddressRange::parse(range).unwrap();
         assert!(range.contains(inside.parse().unwrap()), "{range:?} {inside}");
         assert!(!range.contains(outside.parse().unwrap()), "{range:?} {outside}");
     }
@@ -147,8 +151,12 @@ fn a_range_that_may_not_mean_what_it_says_is_refused() {
         "/8",
         "10/8",
         "10.0.0.0/-1",
+        "10.0.0.0/+8",
+        "",
+        "host",
         "::ffff:10.0.0.0/104",
     ] {
-        assert_eq!(Range::parse(text), None, "{text}");
+        let why = AddressRange::parse(text).unwrap_err();
+        assert!(why.contains("expected an address such as 192.0.2.7, or a range such as 10.0.0.0/8"), "{why}");
     }
 }

@@ -11,25 +11,27 @@ use switchboard_engine::ports::Clock;
 use switchboard_engine::system::SystemClock;
 use switchboard_engine::{Engine, EngineBuilder};
 
+use super::access::Access;
 use super::authentication::tokens::is_short;
 use super::authentication::{Authentication, Schemes, SkillRules, Verifiers};
 use super::builder::{ServedItem, ServerBuilder};
 use super::cards::{AgentSettings, CardForm};
 use super::edge::admit::{Cors, is_loopback_host};
+use super::edge::authorize::Rules;
 use super::edge::paths::check_name;
 use super::edge::request_log::AccessLog;
 use super::edge::shared::choice;
-use super::exposure::{BuiltExposure, Exposure};
+use super::exposure::BuiltExposure;
 use super::host::{Host, MountedEndpoint};
 use super::internal::dispatch::SelfPoster;
 use super::internal::token::InternalTokens;
 use super::limits::ServerLimits;
+use super::reloads::Reloads;
 use super::serve_error::ServeError;
 use super::serving::Server;
 use super::transport::tls::Tls;
-use crate::outbound::{AddressPolicy, Client, Trust};
+use crate::outbound::{AddressPolicy, Client};
 use crate::protocol_binding::ProtocolBinding;
-use crate::random;
 use crate::signing_keys::SigningKeys;
 use crate::webhooks::{OwnTokens, WebhookSender};
 
@@ -61,8 +63,10 @@ pub(crate) struct Parts {
     pub(crate) webhook_issuer: Arc<OnceLock<String>>,
     pub(crate) since: Timestamp,
     pub(crate) exposure: BuiltExposure,
+    pub(crate) access: Access,
     /// None without a secret.
     pub(crate) internal_tokens: Option<InternalTokens>,
+    pub(crate) reloads: Reloads,
     /// Set if asynchronous sends are started by posts.
     pub(crate) self_poster: Option<Arc<SelfPoster>>,
 }
@@ -87,6 +91,7 @@ impl ServerBuilder {
         let (authentication, short_key) = self.authentication(is_public)?;
         let exposure =
             self.exposure.build(authentication.is_open(), self.allow_unauthenticated, public_url.as_ref())?;
+        self.access.check(authentication.is_open())?;
         let schemes = authentication.schemes(std::mem::take(&mut self.security_schemes));
         let served = std::mem::take(&mut self.served);
         let mut registered = Vec::new();
@@ -112,7 +117,8 @@ impl ServerBuilder {
         };
         let outbound = self.outbound()?;
         let webhook = self.webhook(outbound.clone(), &clock)?;
-        let (internal_tokens, self_poster) = self.internal(&clock)?;
+        let (internal_tokens, self_poster) =
+            self.self_fire.build(self.exposure.production, self.tls.as_ref(), &clock)?;
         let engine = match registered.is_empty() {
             true => None,
             false => {
@@ -141,6 +147,10 @@ impl ServerBuilder {
             Some(ServedAgent { name, settings, endpoint, skill_rules })
         });
         let agents = agents.collect();
+        let mut sources = authentication.sources();
+        sources.extend(self.access.rules.as_ref().map(Rules::source));
+        sources.extend(self.signing_keys.as_ref().map(SigningKeys::source));
+        let reloads = Reloads::new(sources, self.tls.as_ref().map(Tls::source), &self.limits);
         let parts = Parts {
             host,
             data,
@@ -164,7 +174,9 @@ impl ServerBuilder {
             webhook_issuer: self.webhook_issuer,
             since: clock.now(),
             exposure,
+            access: self.access,
             internal_tokens,
+            reloads,
             self_poster,
         };
         Ok(Server::new(parts))
@@ -244,37 +256,6 @@ impl ServerBuilder {
 
     fn takes_certificates(&self) -> bool {
         self.client_certificates || self.tls.as_ref().is_some_and(Tls::asks_clients)
-    }
-
-    /// The tokens of requests that the server posts to itself, and what posts them.
-    fn internal(
-        &self,
-        clock: &Arc<dyn Clock>,
-    ) -> Result<(Option<InternalTokens>, Option<Arc<SelfPoster>>), ServeError> {
-        let Exposure { internal_secret, self_fire, self_fire_url, production, .. } = &self.exposure;
-        let secret = internal_secret.as_deref().map(str::trim).filter(|secret| !secret.is_empty());
-        let tokens = match secret {
-            Some(secret) => Some(InternalTokens::new(secret)),
-            None if *self_fire && *production => {
-                return Err(ServeError::new(
-                    "in production, tasks are started by posts of the server to itself only if they can be signed; set A2A_SECRET, or \
-                     call ServerBuilder::internal_secret",
-                ));
-            }
-            // Posts come back to this process, so a secret that nobody else knows will do.
-            None if *self_fire => Some(InternalTokens::new(&random::secret())),
-            None => None,
-        };
-        let Some(tokens) = tokens.filter(|_| *self_fire) else {
-            return Ok((secret.map(InternalTokens::new), None));
-        };
-        let own_certificate = self.tls.as_ref().and_then(Tls::certificate_file);
-        let trust = match (self_fire_url, own_certificate) {
-            (None, Some(file)) => Trust::Certificate(file.to_path_buf()),
-            (Some(_), _) | (None, None) => Trust::PublicAuthorities,
-        };
-        let poster = SelfPoster::new(tokens.clone(), clock.clone(), self_fire_url.clone(), trust)?;
-        Ok((Some(tokens), Some(Arc::new(poster))))
     }
 
     /// How callers are authenticated, and which key or secret is short enough to be guessed.

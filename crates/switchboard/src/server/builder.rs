@@ -13,6 +13,7 @@ use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::TASKS_MAX_DEFAULT as MEMORY_TASKS_MAX_DEFAULT;
 use switchboard_engine::ports::Store;
 
+use super::access::Access;
 use super::authentication::tokens::Tokens;
 use super::authentication::{ApiKeyNames, Authenticator, Issuer, SharedSecret};
 use super::build::ApiKey;
@@ -21,6 +22,7 @@ use super::edge::admit::Cors;
 use super::edge::request_log::AccessLog;
 use super::exposure::Exposure;
 use super::host::StoreChoice;
+use super::internal::settings::SelfFire;
 use super::limits::ServerLimits;
 use super::transport::tls::Tls;
 use crate::agent::AgentBuilder;
@@ -80,6 +82,8 @@ pub struct ServerBuilder {
     pub(super) log_completed_tasks: bool,
     pub(super) audit: AuditLevel,
     pub(super) exposure: Exposure,
+    pub(super) access: Access,
+    pub(super) self_fire: SelfFire,
 }
 
 impl ServerBuilder {
@@ -120,6 +124,8 @@ impl ServerBuilder {
             log_completed_tasks: true,
             audit: AuditLevel::default(),
             exposure: Exposure::default(),
+            access: Access::default(),
+            self_fire: SelfFire::default(),
         }
     }
 

@@ -1,12 +1,11 @@
-//! What a server that others can reach does and does not do: settings beside authentication. [`Exposure`] holds them from the
-//! builder to the edge; `build` checks them.
+//! How a server is exposed to others: whether it is in production, the hosts and addresses it answers to, who its operators are, and
+//! which callers need no credential. [`Exposure`] holds these settings from the builder to the edge; `build` checks them.
 
 use http::Uri;
 use switchboard_core::error::ProtocolError;
 
 use super::builder::ServerBuilder;
 use super::edge::admit::is_loopback_host;
-use super::edge::authorize::Rules;
 use super::edge::operator_check::OperatorKey;
 use super::edge::peers::OpenPeers;
 use super::serve_error::ServeError;
@@ -19,12 +18,6 @@ pub(crate) struct Exposure {
     pub(super) allowed_hosts: Vec<String>,
     pub(super) operator_key: Option<String>,
     pub(super) open_peers: Vec<String>,
-    pub(super) internal_secret: Option<String>,
-    pub(super) self_fire: bool,
-    pub(super) self_fire_url: Option<String>,
-    pub(super) rules: Option<Rules>,
-    pub(super) shared_tenant: bool,
-    pub(super) protect_cards: bool,
 }
 
 /// What is left of the settings when the server is built.
@@ -36,12 +29,6 @@ pub(crate) struct BuiltExposure {
     pub(crate) operator_key: Option<OperatorKey>,
     /// None if every caller needs a credential.
     pub(crate) open_peers: Option<OpenPeers>,
-    /// None if everybody who is let in may do everything.
-    pub(crate) rules: Option<Rules>,
-    /// Whether tasks belong to tenants, and not to principals within them.
-    pub(crate) shared_tenant: bool,
-    /// Whether the public cards are for callers that are known.
-    pub(crate) protect_cards: bool,
 }
 
 /// How many names a server may be given besides its own.
@@ -114,61 +101,6 @@ impl ServerBuilder {
     }
 }
 
-impl ServerBuilder {
-    /// The secret under which requests are signed that the server posts to itself (`A2A_SECRET`). Every process behind the same
-    /// address needs the same one.
-    #[must_use]
-    pub fn internal_secret(mut self, secret: impl Into<String>) -> Self {
-        self.exposure.internal_secret = Some(secret.into());
-        self
-    }
-
-    /// Starts the tasks of asynchronous sends by requests that the server posts to itself, at
-    /// `/_agent-native/a2a/_process-task`, for hosts that give each request its own time to work and may freeze a process that has
-    /// none. Such a send only enqueues and waits at most 250 ms for its post; the run belongs to the request that arrives. If none
-    /// does, the server posts again after 10 seconds and then at growing intervals, and a task that was not started in 3
-    /// minutes (or [`Limits::queued_s_max`](crate::Limits)) fails. In [production](Self::production) it needs
-    /// [`internal_secret`](Self::internal_secret).
-    #[must_use]
-    pub fn self_fire(mut self, on: bool) -> Self {
-        self.exposure.self_fire = on;
-        self
-    }
-
-    /// Where these posts go, if not to the port of this process: the address of a load balancer or of a platform.
-    #[must_use]
-    pub fn self_fire_url(mut self, url: impl Into<String>) -> Self {
-        self.exposure.self_fire_url = Some(url.into());
-        self
-    }
-}
-
-impl ServerBuilder {
-    /// What callers may do, by principal, tenant and scope ([`Rules`]). Without rules, everybody who is let in may do everything with
-    /// tasks of their own. The extended card shows a caller the skills that it may ask for.
-    #[must_use]
-    pub fn rules(mut self, rules: Rules) -> Self {
-        self.exposure.rules = Some(rules);
-        self
-    }
-
-    /// Lets all callers of a tenant share their tasks, whoever they are, as some older systems do: tasks then belong to the tenant
-    /// alone. Callers whose credential names no tenant are refused.
-    #[must_use]
-    pub fn shared_tenant(mut self, on: bool) -> Self {
-        self.exposure.shared_tenant = on;
-        self
-    }
-
-    /// Shows the public cards only to callers that are known. The specification has them readable by everybody, so clients that look
-    /// for a card without a credential do not find the agent.
-    #[must_use]
-    pub fn protect_cards(mut self, on: bool) -> Self {
-        self.exposure.protect_cards = on;
-        self
-    }
-}
-
 impl Exposure {
     /// Whether operations are refused until somebody has said who may call.
     pub(super) fn closes(&self, is_open: bool, allow_unauthenticated: bool) -> bool {
@@ -202,14 +134,7 @@ impl Exposure {
             false => Some(OpenPeers::parse(&self.open_peers).map_err(ServeError::new)?),
         };
         let is_closed = self.closes(is_open, allow_unauthenticated);
-        if is_open && self.protect_cards {
-            return Err(ServeError::new(
-                "the cards are to be shown to known callers only, and this server knows no callers; give out tokens \
-                 (ServerBuilder::tokens)",
-            ));
-        }
-        let (rules, shared_tenant, protect_cards) = (self.rules.clone(), self.shared_tenant, self.protect_cards);
-        Ok(BuiltExposure { is_closed, allowed_hosts, operator_key, open_peers, rules, shared_tenant, protect_cards })
+        Ok(BuiltExposure { is_closed, allowed_hosts, operator_key, open_peers })
     }
 }
 

@@ -19,7 +19,7 @@ use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::MemoryStore;
 use switchboard_engine::ports::audit::AuditEntry;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
-use switchboard_engine::ports::store::{COMMIT_MICROS_BOUNDS, Scope};
+use switchboard_engine::ports::store::{COMMIT_MICROS_BOUNDS, OverStorage, Scope};
 use switchboard_engine::ports::{Clock, Links, Store};
 use switchboard_engine::push::OutboxAdmin;
 use switchboard_engine::runs::{RunCounters, RunEnd};
@@ -346,6 +346,15 @@ fn write_runs(out: &mut String, engine: &Engine, ages: &QueueAges) {
     ] {
         sample(out, "run_limit_refusals_total", &[("limit", limit)], count);
     }
+    family(
+        out,
+        "storage_refusals_total",
+        "counter",
+        "Messages refused, and writes of runs, because too much would be stored.",
+    );
+    for (over, count) in OverStorage::ALL.into_iter().zip(&engine.counters().storage_refusals) {
+        sample(out, "storage_refusals_total", &[("limit", over.setting())], count.load(Ordering::Relaxed));
+    }
     type Read = fn(&RunCounters) -> u64;
     let families: [(&str, &str, Read); 4] = [
         ("runs_started_total", "Runs started.", RunCounters::started),
@@ -414,6 +423,9 @@ fn write_store(out: &mut String, engine: &Engine) {
     single(out, "commit_batches_total", "counter", help, stats.batches);
     single(out, "store_rows_written_total", "counter", "Rows written.", stats.rows_written);
     single(out, "store_bytes_written_total", "counter", "Bytes of content written.", stats.bytes_written);
+    if let Some(bytes) = stats.stored_bytes {
+        single(out, "stored_bytes", "gauge", "Bytes stored, as the limits of storage count them.", bytes);
+    }
     single(out, "store_queue_depth", "gauge", "Commits waiting for the writer.", stats.queue_depth);
     family(out, "commit_seconds", "histogram", "Time from asking for a commit to its answer.");
     let seconds = stats.commit_micros_sum as f64 / 1e6;

@@ -4,6 +4,7 @@
 //! authenticated, read, and answered. `bindings` decode calls and encode replies, one per protocol binding. `cards`, `downloads`
 //! and `operator` are what is served beside calls.
 
+mod access;
 mod authentication;
 mod banner;
 mod bindings;
@@ -13,35 +14,30 @@ mod cards;
 mod downloads;
 mod edge;
 mod exposure;
-mod file_version;
 mod host;
 mod internal;
 mod limits;
 mod operator;
-mod reload_audit;
+mod reloads;
 mod serve_error;
 mod serving;
 mod transport;
 
-pub use authentication::tokens::{Tokens, TokensError};
-pub use authentication::{
-    Authenticator, ClientCertificate, Identity, IdentityFromExtensions, Issuer, OrgSecretsError, SharedSecret,
-};
+pub use authentication::tokens::Tokens;
+pub use authentication::{Authenticator, ClientCertificate, Identity, IdentityFromExtensions, Issuer, SharedSecret};
 pub use banner::Banner;
 pub use bindings::compat::{Compat, CorvidOptions, SelectoolsOptions};
 pub use builder::ServerBuilder;
 pub(crate) use cards::AgentSettings;
 pub use cards::CardForm;
 pub use edge::admit::Cors;
-pub use edge::authorize::{Rules, RulesError};
+pub use edge::authorize::Rules;
 pub use edge::paths::RESERVED;
 pub use edge::request_log::AccessLog;
 pub use edge::service::A2aService;
-pub(crate) use file_version::FileVersion;
 pub use limits::ServerLimits;
 #[cfg(feature = "sqlite")]
 pub use operator::offline::OfflineOutbox;
-pub(crate) use reload_audit::ReloadAudit;
 pub use serve_error::{ServeError, ServeErrorKind};
 pub use serving::{Server, ServerHandle};
 pub use transport::listener::Bound;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::Uri;
 use switchboard_engine::Engine;
+use switchboard_engine::supervisor::Kind;
 use tokio::net::TcpListener;
 
 use super::build::{Parts, short_key};
@@ -15,6 +16,7 @@ use super::builder::ServerBuilder;
 use super::edge::admit::{Origins, reachable};
 use super::edge::service::A2aService;
 use super::host::Host;
+use super::reloads::Reloads;
 use super::serve_error::{ServeError, ServeErrorKind};
 use super::transport::listener::Bound;
 use super::transport::tls::Tls;
@@ -83,6 +85,11 @@ impl Server {
     /// The listener is yours, and so is the decision who can reach it: nothing here knows its address, so only a public URL
     /// on another machine is refused without [tokens](ServerBuilder::tokens).
     ///
+    /// Your server also bounds the number of connections, the size of heads, and the time for a head and for a TLS handshake. An
+    /// answer whose client does not take the next 16 KiB of it within [`ServerLimits::reply_stall_s_max`](crate::ServerLimits) is let
+    /// go here, and its connection breaks off; what HTTP and the socket have taken of it already (some 100 KiB at most) is held until your server
+    /// closes the connection. Callers without a credential share one budget, because their addresses are not known here.
+    ///
     /// # Errors
     /// Without [`ServerBuilder::public_url`]: a service does not know the address at which it is mounted, and its cards
     /// must name it.
@@ -94,7 +101,10 @@ impl Server {
             ));
         };
         self.parts.host.start();
-        Ok(A2aService::new(Arc::new(self.parts.share(Origins::fixed(url), None))))
+        let shared = Arc::new(self.parts.share(Origins::fixed(url), None));
+        let stall = Duration::from_secs(u64::from(shared.limits.reply_stall_s_max.max(1)));
+        shared.supervisor.spawn(Kind::Sweep, shared.unread.clone().run(stall));
+        Ok(A2aService::new(shared))
     }
 
     /// The server as an axum router, to be nested in an app of yours or merged with it. Take a [handle](Self::handle)
@@ -118,6 +128,7 @@ impl Server {
     ///
     /// The listener is yours: [`Server::bind`] refuses an address that other machines can reach if callers need no token,
     /// and here nothing can. Give out [tokens](ServerBuilder::tokens) before you listen beyond this machine.
+    /// [`Server::into_service`] says which limits are then your server's.
     ///
     /// **Nested** under a path (`Router::nest`), it answers everything below that path; the public URL ends with the same
     /// path. **Merged** (`Router::merge`), it answers what no route of the app does: it is the fallback of the app, which
@@ -137,7 +148,7 @@ impl Server {
     /// Stops this server in order, wherever it is mounted by then.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
-        ServerHandle::new(self.parts.host.clone())
+        ServerHandle { host: self.parts.host.clone(), reloads: self.parts.reloads.clone() }
     }
 
     /// An agent or endpoint of this server, called in this process without a socket.
@@ -198,11 +209,32 @@ fn secure_url(tls: &Tls, local_addr: SocketAddr, public_url: Option<&Uri>) -> (S
 #[derive(Clone)]
 pub struct ServerHandle {
     host: Host,
+    reloads: Reloads,
 }
 
 impl ServerHandle {
-    fn new(host: Host) -> Self {
-        Self { host }
+    /// Reads again, now, every file that the server was given: tokens, rules, secrets of organizations, keys of identity providers,
+    /// signing keys, and the certificate. The log says how it went; a file that is not good leaves in use what was read before.
+    /// This is what SIGHUP asks of a server.
+    ///
+    /// ```
+    /// use switchboard::{AgentBuilder, Server, Tokens, Turn};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("tokens.txt");
+    /// # std::fs::write(&path, "s3cret-token-of-alice alice").unwrap();
+    /// let echo = AgentBuilder::from_fn("Echo", |turn: Turn| async move { Ok(turn.answer(turn.text()).await?) });
+    /// let tokens = Tokens::from_file(&path).unwrap();
+    /// let server = Server::builder().agent(echo).tokens(tokens.clone()).build()?;
+    /// std::fs::write(&path, "s3cret-token-of-alice alice\ns3cret-token-of-bob bob").unwrap();
+    /// server.handle().reload_files().await;
+    /// assert_eq!(tokens.len(), 2);
+    /// # Ok::<(), switchboard::ServeError>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn reload_files(&self) {
+        self.reloads.reload().await;
     }
 
     /// Ends streams and waiting calls now, and reports the server as not ready. Running agents go on.

@@ -7,16 +7,16 @@ mod folder;
 mod pair;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
+use switchboard_core::call::BoxFuture;
 use switchboard_engine::ports::audit::AuditEvent;
 
-use crate::server::{FileVersion, ReloadAudit};
+use crate::reloaded::{Reload, WatchedFiles};
 pub use folder::{KeyFolder, SigningKeyInfo};
 use pair::KeyPair;
 
@@ -90,10 +90,9 @@ impl std::error::Error for SigningKeysError {}
 pub struct SigningKeys(Arc<Inner>);
 
 struct Inner {
-    folder: Option<PathBuf>,
-    seen: Mutex<FileVersion>,
+    /// The folder; none for a key in memory.
+    files: Option<WatchedFiles>,
     current: RwLock<Arc<KeySet>>,
-    audit: ReloadAudit,
 }
 
 /// The keys of one moment; the active one is the first. It may be empty.
@@ -101,7 +100,7 @@ pub(crate) struct KeySet(Vec<KeyPair>);
 
 impl fmt::Debug for SigningKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SigningKeys").field("ids", &self.ids()).field("folder", &self.0.folder).finish()
+        f.debug_struct("SigningKeys").field("ids", &self.ids()).field("folder", &self.0.files).finish()
     }
 }
 
@@ -112,7 +111,7 @@ impl SigningKeys {
     /// When the system gives no randomness.
     pub fn generate(algorithm: KeyAlgorithm) -> Result<Self, SigningKeysError> {
         let (pair, _) = KeyPair::generate(None, algorithm)?;
-        Ok(Self::new(None, FileVersion::absent(), KeySet(vec![pair])))
+        Ok(Self::new(None, KeySet(vec![pair])))
     }
 
     /// The keys of a [`KeyFolder`]. One that is empty or not there has no keys; a server looks again once a minute.
@@ -121,15 +120,13 @@ impl SigningKeys {
     /// When a key cannot be read, or others than its owner can read it.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, SigningKeysError> {
         let folder = folder.as_ref();
-        let seen = FileVersion::of(folder);
+        let files = WatchedFiles::new("signing keys", AuditEvent::Credentials, vec![folder.to_owned()]);
         let set = KeyFolder::at(folder).read()?;
-        Ok(Self::new(Some(folder.to_owned()), seen, set))
+        Ok(Self::new(Some(files), set))
     }
 
-    fn new(folder: Option<PathBuf>, seen: FileVersion, set: KeySet) -> Self {
-        let (seen, current) = (Mutex::new(seen), RwLock::new(Arc::new(set)));
-        let audit = ReloadAudit::new(AuditEvent::Credentials, "signing keys reload");
-        Self(Arc::new(Inner { folder, seen, current, audit }))
+    fn new(files: Option<WatchedFiles>, set: KeySet) -> Self {
+        Self(Arc::new(Inner { files, current: RwLock::new(Arc::new(set)) }))
     }
 
     /// Reads the folder again. If a key cannot be read, the keys stay as they were.
@@ -137,26 +134,19 @@ impl SigningKeys {
     /// # Errors
     /// As [`SigningKeys::open`].
     pub fn reload(&self) -> Result<(), SigningKeysError> {
-        let Some(folder) = &self.0.folder else { return Ok(()) };
-        let seen = FileVersion::of(folder);
-        let set = KeyFolder::at(folder).read();
-        *self.0.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
-        *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(set?);
-        Ok(())
+        self.0.reload()
     }
 
     /// As [`SigningKeys::reload`], and logs the outcome.
     pub fn reload_and_log(&self) {
+        let Some(files) = &self.0.files else { return };
         let reloaded = self.reload();
-        self.0.audit.reloaded(reloaded.as_ref().map(|()| self.len()).map_err(|error| error as &dyn fmt::Display));
-        match reloaded {
-            Ok(()) => tracing::info!(active = self.active_id(), keys = self.len(), "signing keys read"),
-            Err(error) => tracing::error!(%error, "signing keys not read; those in use stay in use"),
-        }
+        files.report(reloaded.as_ref().map(|()| self.len()).map_err(|error| error as &dyn fmt::Display));
     }
 
-    pub(crate) fn audit(&self) -> &ReloadAudit {
-        &self.0.audit
+    /// The keys as what can be read again.
+    pub(crate) fn source(&self) -> Arc<dyn Reload> {
+        self.0.clone()
     }
 
     /// The id of the key that signs; none if there are no keys.
@@ -190,20 +180,32 @@ impl SigningKeys {
     }
 
     pub(crate) fn current(&self) -> Arc<KeySet> {
-        self.0.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.current()
     }
 }
 
-/// Looks for changes in the folder until it is dropped, and logs the outcome.
-pub(crate) async fn reload_on_change(keys: SigningKeys, every: Duration) {
-    let Some(folder) = keys.0.folder.clone() else { return };
-    loop {
-        tokio::time::sleep(every).await;
-        let version = FileVersion::of_now(&folder).await;
-        if version != *keys.0.seen.lock().unwrap_or_else(PoisonError::into_inner) {
-            // A few small files, and only after a change.
-            keys.reload_and_log();
-        }
+impl Inner {
+    fn current(&self) -> Arc<KeySet> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn reload(&self) -> Result<(), SigningKeysError> {
+        let Some(folder) = &self.files else { return Ok(()) };
+        folder.mark_read();
+        let set = KeyFolder::at(folder.path()).read()?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(set);
+        Ok(())
+    }
+}
+
+impl Reload for Inner {
+    fn files(&self) -> Option<&WatchedFiles> {
+        self.files.as_ref()
+    }
+
+    fn read_again(&self) -> BoxFuture<'_, Result<usize, String>> {
+        let reloaded = self.reload().map(|()| self.current().0.len()).map_err(|error| error.to_string());
+        Box::pin(std::future::ready(reloaded))
     }
 }
 

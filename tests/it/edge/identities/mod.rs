@@ -6,5 +6,6 @@ mod certificates;
 mod matrix;
 mod places;
 mod providers;
+mod reloads;
 mod skills;
 mod streams;

@@ -51,6 +51,7 @@ pub(super) fn kill_all() {
     for id in std::mem::take(&mut *ALIVE.lock().unwrap_or_else(PoisonError::into_inner)) {
         signal(id, Signal::KILL);
     }
+    super::orphans::kill_all();
 }
 
 fn signal(id: i32, signal: Signal) {

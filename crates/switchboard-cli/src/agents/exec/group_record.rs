@@ -76,10 +76,11 @@ fn here() -> Option<(String, String)> {
 }
 
 /// What the system says about a process.
-struct Stat {
+pub(super) struct Stat {
     state: String,
+    pub(super) parent: i32,
     group: i32,
-    started: u64,
+    pub(super) started: u64,
 }
 
 impl Stat {
@@ -91,20 +92,31 @@ impl Stat {
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.rsplit_once(')')?.1.split_ascii_whitespace();
         let state = words.next()?.to_owned();
-        let group = words.nth(1)?.parse().ok()?;
+        let parent = words.next()?.parse().ok()?;
+        let group = words.next()?.parse().ok()?;
         let started = words.nth(16)?.parse().ok()?;
-        Some(Self { state, group, started })
+        Some(Self { state, parent, group, started })
     }
 
-    fn is_alive(&self) -> bool {
+    pub(super) fn is_alive(&self) -> bool {
         !matches!(self.state.as_str(), "Z" | "X")
     }
 }
 
 fn members(group: i32) -> Vec<(i32, Stat)> {
+    processes(|stat| stat.group == group)
+}
+
+/// Every process that is meant.
+pub(super) fn processes(is_meant: impl Fn(&Stat) -> bool) -> Vec<(i32, Stat)> {
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid| Some((pid, Stat::of(pid).filter(|stat| stat.group == group)?))).collect()
+    pids.filter_map(|pid| Some((pid, Stat::of(pid).filter(&is_meant)?))).collect()
+}
+
+/// When a process was started, in ticks since the machine was.
+pub(super) fn start_time(pid: i32) -> Option<u64> {
+    Stat::of(pid).map(|stat| stat.started)
 }
 
 fn works_for(pid: i32, task: &str) -> bool {

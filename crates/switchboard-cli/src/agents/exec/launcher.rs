@@ -15,11 +15,16 @@ use tokio::time::Instant;
 
 use super::TERM_GRACE;
 use super::group::Group;
+use super::orphans::{Leaders, ORPHAN_LOOKS_MAX, StartTime};
+use super::process::REAP_MAX;
 use super::strays;
 use crate::process::{Confinement, confine};
 
 /// How often a command that was asked to end is looked at.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// How often orphans that have ended are waited for while commands run, so that they do not stay in the table of processes.
+const ORPHAN_WAIT_PAUSE: Duration = Duration::from_secs(10);
 
 /// Commands that wait to be started or stopped. A run waits for its command, so there are rarely more than runs at work.
 const JOBS_MAX: usize = 1024;
@@ -27,8 +32,10 @@ const JOBS_MAX: usize = 1024;
 static THREAD: OnceLock<SyncSender<LauncherJob>> = OnceLock::new();
 
 enum LauncherJob {
-    Start(Box<dyn FnOnce() + Send>),
+    Start(Box<dyn FnOnce(&mut Leaders) + Send>),
     Stop(Box<StoppingCommand>),
+    /// Looks once for what is left of a command that was started then; how many processes were killed.
+    KillOrphans(StartTime, oneshot::Sender<usize>),
     /// The sender is dropped when no command is being stopped any more.
     Watch(SyncSender<()>),
 }
@@ -39,7 +46,9 @@ struct StoppingCommand {
     child: Child,
     group: Arc<Group>,
     message: PathBuf,
+    started: Option<StartTime>,
     deadline: Instant,
+    is_killed: bool,
 }
 
 /// Starts a command that dies with this process. The value that `make` returns must end the command when it is dropped,
@@ -47,14 +56,17 @@ struct StoppingCommand {
 pub(super) async fn start<T: Send + 'static>(
     mut command: Command,
     confinement: Confinement,
-    make: impl FnOnce(Child) -> T + Send + 'static,
+    make: impl FnOnce(Child, Option<StartTime>) -> T + Send + 'static,
 ) -> io::Result<T> {
     confine(&mut command, confinement);
     let (started, answer) = oneshot::channel();
     let runtime = Handle::current();
-    let launch = move || {
+    let launch = move |leaders: &mut Leaders| {
         let _entered = runtime.enter();
-        let _ = started.send(command.spawn().map(make));
+        let _ = started.send(command.spawn().map(|child| {
+            let began = child.id().and_then(|id| leaders.add(i32::try_from(id).ok()?));
+            make(child, began)
+        }));
     };
     // Never waits, because runs do this on the threads of the runtime.
     thread().try_send(LauncherJob::Start(Box::new(launch))).map_err(|error| not_taken(&error))?;
@@ -73,8 +85,9 @@ fn gone() -> io::Error {
 }
 
 /// Kills a command that was asked to end, when it has or its time is up; at once if too many others wait for that.
-pub(super) fn stop(child: Child, group: Arc<Group>, message: PathBuf) {
-    let stopping = Box::new(StoppingCommand { child, group, message, deadline: Instant::now() + TERM_GRACE });
+pub(super) fn stop(child: Child, group: Arc<Group>, message: PathBuf, started: Option<StartTime>) {
+    let deadline = Instant::now() + TERM_GRACE;
+    let stopping = Box::new(StoppingCommand { child, group, message, started, deadline, is_killed: false });
     let offered = thread().try_send(LauncherJob::Stop(stopping));
     if let Err(
         TrySendError::Full(LauncherJob::Stop(stopping)) | TrySendError::Disconnected(LauncherJob::Stop(stopping)),
@@ -82,6 +95,21 @@ pub(super) fn stop(child: Child, group: Arc<Group>, message: PathBuf) {
     {
         stopping.group.kill();
     }
+}
+
+/// Kills what a command that was started then and has ended has left behind, and returns when none of it is left.
+pub(super) async fn kill_orphans(started: StartTime) {
+    for _ in 0..ORPHAN_LOOKS_MAX {
+        let (looked, answer) = oneshot::channel();
+        if thread().try_send(LauncherJob::KillOrphans(started, looked)).is_err() {
+            return;
+        }
+        match answer.await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => tokio::time::sleep(LOOK / 4).await,
+        }
+    }
+    tracing::warn!("a command starts processes faster than they can be ended");
 }
 
 /// Waits until every command that was asked to end has ended.
@@ -108,19 +136,25 @@ fn thread() -> &'static SyncSender<LauncherJob> {
 fn work(received: &Receiver<LauncherJob>) {
     let mut stopping: Vec<Box<StoppingCommand>> = Vec::new();
     let mut watching = Vec::new();
+    let mut leaders = Leaders::default();
     loop {
-        let job = match stopping.is_empty() {
-            true => received.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            false => received.recv_timeout(LOOK),
+        let job = match (stopping.is_empty(), leaders.is_empty()) {
+            (true, true) => received.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            (true, false) => received.recv_timeout(ORPHAN_WAIT_PAUSE),
+            (false, _) => received.recv_timeout(LOOK),
         };
         match job {
-            Ok(LauncherJob::Start(launch)) => launch(),
+            Ok(LauncherJob::Start(launch)) => launch(&mut leaders),
+            Ok(LauncherJob::KillOrphans(started, looked)) => {
+                let _ = looked.send(leaders.kill_orphans(started));
+            }
             Ok(LauncherJob::Stop(one)) => stopping.push(one),
             Ok(LauncherJob::Watch(sender)) => watching.push(sender),
+            Err(RecvTimeoutError::Timeout) if stopping.is_empty() => leaders.wait_for_orphans(),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        stopping.retain_mut(|one| !one.is_over());
+        stopping.retain_mut(|one| !one.is_over(&mut leaders));
         if stopping.is_empty() {
             watching.clear();
         }
@@ -128,15 +162,22 @@ fn work(received: &Receiver<LauncherJob>) {
 }
 
 impl StoppingCommand {
-    fn is_over(&mut self) -> bool {
-        if !self.has_ended() && Instant::now() < self.deadline {
+    fn is_over(&mut self, leaders: &mut Leaders) -> bool {
+        if !self.is_killed {
+            if !self.has_ended() && Instant::now() < self.deadline {
+                return false;
+            }
+            self.group.kill();
+            self.is_killed = true;
+            self.deadline = Instant::now() + REAP_MAX;
+        }
+        // What the first process has started becomes ours when that one has ended.
+        if matches!(self.child.try_wait(), Ok(None)) && Instant::now() < self.deadline {
             return false;
         }
-        self.group.kill();
-        strays::kill_now(&self.message);
-        // One that was killed just now is waited for by the runtime.
-        let _ = self.child.try_wait();
-        true
+        let orphans = self.started.map_or(0, |started| leaders.kill_orphans(started));
+        let strays = strays::kill_now(&self.message);
+        (orphans == 0 && strays == 0) || Instant::now() >= self.deadline
     }
 
     fn has_ended(&self) -> bool {
@@ -154,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_command_that_cannot_be_started_now_is_refused_with_the_reason() {
-        let start = || LauncherJob::Start(Box::new(|| {}));
+        let start = || LauncherJob::Start(Box::new(|_| {}));
         let (thread, received) = mpsc::sync_channel(1);
         assert!(thread.try_send(start()).is_ok());
         let full = not_taken(&thread.try_send(start()).unwrap_err());

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::group::Group;
 use super::group_record::group_record_of;
+use super::orphans::StartTime;
 use super::{launcher, strays};
 use crate::process::Confinement;
 
@@ -26,14 +27,16 @@ pub(super) struct Process {
     group: Arc<Group>,
     /// By which processes that have left the group are found; see [`strays`].
     message: PathBuf,
+    /// By which those are found that have another environment, too; see [`super::orphans`].
+    started: Option<StartTime>,
 }
 
 impl Process {
     /// Starts a command that dies with this process.
     pub(super) async fn start(command: Command, confinement: Confinement, message: PathBuf) -> io::Result<Self> {
-        let of = move |child: Child| {
+        let of = move |child: Child, started: Option<StartTime>| {
             let group = Arc::new(Group::led_by(&child));
-            Self { child: Some(child), group, message }
+            Self { child: Some(child), group, message, started }
         };
         launcher::start(command, confinement, of).await
     }
@@ -61,9 +64,16 @@ impl Process {
             None => Err(io::Error::other("the launcher waits for it already")),
         };
         self.group.kill();
-        strays::kill(&self.message).await;
+        self.kill_strays().await;
         ended.cancel();
         status
+    }
+
+    async fn kill_strays(&self) {
+        strays::kill(&self.message).await;
+        if let Some(started) = self.started {
+            launcher::kill_orphans(started).await;
+        }
     }
 
     /// Kills what is left of the group and waits for the first process, so that no zombie stays behind.
@@ -72,7 +82,7 @@ impl Process {
         if let Some(child) = &mut self.child {
             let _ = tokio::time::timeout(REAP_MAX, child.wait()).await;
         }
-        strays::kill(&self.message).await;
+        self.kill_strays().await;
     }
 }
 
@@ -80,7 +90,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         if let (Some(child), Some(_)) = (self.child.take(), self.group.id()) {
             self.group.ask_to_end();
-            launcher::stop(child, self.group.clone(), std::mem::take(&mut self.message));
+            launcher::stop(child, self.group.clone(), std::mem::take(&mut self.message), self.started);
         }
     }
 }

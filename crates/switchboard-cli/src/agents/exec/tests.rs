@@ -74,6 +74,31 @@ async fn no_shell_reads_the_command_unless_asked_for() {
     assert_eq!(output(&TestEngine::of(shell("echo a | tr a b")).say("").await), "b\n");
 }
 
+/// CVE-2026-42271 and its like: what a request says becomes part of a command.
+#[tokio::test]
+async fn no_message_chooses_or_extends_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("made");
+    let touch = format!("touch {}", made.display());
+    let texts = [format!("; {touch}"), format!("$({touch})"), format!("`{touch}`"), format!("\n{touch}\n")];
+    for text in &texts {
+        // A command that is put together from the text, as a shell then reads it.
+        TestEngine::of(shell(&format!("echo {text}"))).say("").await;
+        assert!(made.exists(), "{text:?} runs where the text is part of the command");
+        std::fs::remove_file(&made).unwrap();
+        for agent in [words("cat"), shell("cat"), shell("echo \"$A2A_CONTEXT_ID\"; cat")] {
+            let mut message = user(vec![Part::text(text.clone())]);
+            message.context_id = Some(text.as_str().into());
+            let chosen = serde_json::json!({"command": touch, "exec": ["touch", made], "skillId": touch});
+            let metadata = Json::from_serialize(&chosen).unwrap();
+            message.metadata = Some(metadata.clone());
+            let task = TestEngine::of(agent).send_with(message, Some(metadata)).await;
+            assert!(output(&task).contains(text.as_str()), "{task:?}");
+            assert!(!made.exists(), "{text:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn no_output_is_no_artifact() {
     let task = TestEngine::of(words("true")).say("text that nobody reads").await;

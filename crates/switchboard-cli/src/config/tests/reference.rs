@@ -20,6 +20,7 @@ fn the_example_file_shows_every_setting() {
     assert_eq!(load(&[], &[], &example).unwrap().agents.len(), 2);
     // With everything that is only a suggestion, too, apart from settings that exclude each other or need a file.
     let suggested = example.lines().map(|line| match line.strip_prefix("# ") {
+        Some("[[issuer]]") => "[[issuer]]",
         Some(rest) if is_assignment(rest) && !EXCLUSIVE.iter().any(|key| rest.starts_with(key)) => rest,
         _ => line,
     });
@@ -80,7 +81,7 @@ fn the_rows_fit_their_types_and_name_nothing_twice() {
 /// The reference for people who look a setting up.
 fn reference() -> String {
     let mut text = String::new();
-    for table in [Table::Server, Table::Tls, Table::Agent, Table::Compat, Table::Skill] {
+    for table in [Table::Server, Table::Tls, Table::Issuer, Table::Agent, Table::Compat, Table::Skill] {
         text.push_str(&format!("\n### `{}`\n", table.header()));
         for group in groups(table) {
             let heading = group.first().map_or("", |row| row.heading);
@@ -155,7 +156,7 @@ fn example() -> String {
 # `switchboard serve --check-config` says what is wrong. Paths are relative to the folder the server is started in.
 "
     .to_owned();
-    for table in [Table::Server, Table::Tls] {
+    for table in [Table::Server, Table::Tls, Table::Issuer] {
         example_table(&mut text, table);
     }
     text.push_str("\n# The first agent is the default one: it is served at the root of the URL, too.\n");
@@ -167,7 +168,9 @@ fn example() -> String {
 }
 
 fn example_table(text: &mut String, table: Table) {
-    text.push_str(&format!("\n{}\n", table.header()));
+    // A provider that does not exist would keep the server from knowing its callers.
+    let is_possible = table == Table::Issuer;
+    text.push_str(&format!("\n{}{}\n", if is_possible { "# " } else { "" }, table.header()));
     for (index, group) in groups(table).into_iter().enumerate() {
         if index > 0 {
             text.push('\n');
@@ -187,7 +190,7 @@ fn example_table(text: &mut String, table: Table) {
             assert!(!value.is_empty(), "{:?} needs an example", row.id());
             // What describes the agent of the example is set; what is merely possible is a comment.
             let is_set = row.default_value().is_some() || row.heading == "Agent" || row.table == Table::Skill;
-            let mark = if is_set { "" } else { "# " };
+            let mark = if is_set && !is_possible { "" } else { "# " };
             text.push_str(&format!("{mark}{} = {value}\n", row.key));
         }
     }

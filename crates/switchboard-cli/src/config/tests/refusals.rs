@@ -217,7 +217,7 @@ fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
         ),
         ("[sever]\n", "1: sever: there is no such table; did you mean [server]?"),
         ("[agents]\n", "1: agents: there is no such table; did you mean [[agent]]?"),
-        ("[metrics]\n", "1: metrics: there is no such table; expected [server], [tls] or [[agent]]"),
+        ("[metrics]\n", "1: metrics: there is no such table; expected [server], [tls], [[issuer]] or [[agent]]"),
         ("listen = \"127.0.0.1:1\"", "1: listen: it belongs to [server]; put it below that line"),
         ("server = 5", "1: server: expected a table; begin it with the line [server]"),
         ("[agent]\nname = \"X\"", "1: agent: expected a list of tables; begin it with the line [[agent]]"),

@@ -51,7 +51,7 @@ pub fn write_error(error: &ProtocolError, state_name: fn(TaskState) -> &'static 
         });
         details.push(packed("BadRequest", &rpc::BadRequest { field_violations: field_violations.collect() }));
     }
-    if let Some(retry_after_s) = error.retry_after_s() {
+    if let Some(retry_after_s) = error.retry_after_s().filter(|seconds| *seconds > 0) {
         let retry_delay = Some(Duration { seconds: retry_after_s.into(), nanos: 0 });
         details.push(packed("RetryInfo", &rpc::RetryInfo { retry_delay }));
     }

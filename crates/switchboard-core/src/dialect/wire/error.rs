@@ -136,7 +136,7 @@ impl<'a> Error<'a> {
             ProtocolError::InvalidParams { violations } => Some(violations.iter().map(FieldViolation::of).collect()),
             _ => None,
         };
-        let retry_after_s = error.retry_after_s();
+        let retry_after_s = error.retry_after_s().filter(|seconds| *seconds > 0);
         let data = match spelling.error_details {
             true => Data::Details(details(codes, Facts(facts.collect()), violations, retry_after_s)),
             false => {

@@ -158,11 +158,11 @@ fn says(role: Role, text: &str) -> Arc<Message> {
 }
 
 fn status(state: TaskState) -> RunCommand {
-    RunCommand::Status(StatusWrite { state, message: None, metadata: None })
+    RunCommand::Status(StatusWrite { state, message: None, metadata: None, checkpoint: None })
 }
 
 fn status_saying(state: TaskState, text: &str) -> RunCommand {
-    RunCommand::Status(StatusWrite { state, message: Some(says(Role::Agent, text)), metadata: None })
+    RunCommand::Status(StatusWrite { state, message: Some(says(Role::Agent, text)), metadata: None, checkpoint: None })
 }
 
 fn returned() -> RunCommand {

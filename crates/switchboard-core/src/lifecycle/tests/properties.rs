@@ -37,7 +37,7 @@ fn command(record: &Record, (what, detail, age): Choice) -> Command {
             let state = TaskState::ALL[usize::from(detail) % 8];
             // Ends are rarer than steps, or every history would be short.
             let state = if state.is_terminal() && what > 9 { TaskState::Working } else { state };
-            run(RunCommand::Status(StatusWrite { state, message, metadata: None }))
+            run(RunCommand::Status(StatusWrite { state, message, metadata: None, checkpoint: None }))
         }
         15..=19 => {
             let parts = vec![Part::text("x".repeat(usize::from(detail % 40))); usize::from(detail % 3)];

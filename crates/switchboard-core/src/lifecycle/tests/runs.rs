@@ -3,7 +3,7 @@
 use crate::error::ProtocolError;
 use crate::model::{Json, Role, TaskState};
 
-use super::super::{Command, Event, Refusal, RunCommand};
+use super::super::{Command, Event, Refusal, RunCommand, StatusWrite};
 use super::{Record, failed, inbound, returned, run_under, says, status};
 
 fn ended(state: TaskState) -> Record {
@@ -124,4 +124,27 @@ fn a_claim_is_not_visible_outside() {
     record.runs(RunCommand::Checkpoint { value: Json::from_trusted("1") });
     record.does(Command::RequestCancel { metadata: None });
     assert_eq!((record.head.seq, record.head.version), (seq, 4));
+}
+
+/// A status and a checkpoint in one commit, also if the status ends the turn; a later turn finds the checkpoint of the one before.
+#[test]
+fn a_checkpoint_that_comes_with_a_status_outlives_the_turn_that_the_status_ends() {
+    let mut record = Record::opened();
+    let value = |text: &str| Some(Json::from_trusted(text.to_owned()));
+    let asks = |checkpoint: &str| {
+        let (state, checkpoint) = (TaskState::InputRequired, value(checkpoint));
+        RunCommand::Status(StatusWrite { state, message: None, metadata: None, checkpoint })
+    };
+    let events = record.runs(asks("1"));
+    assert!(matches!(events[..], [Event::Checkpoint { .. }, Event::StatusChanged { .. }]), "{events:?}");
+    assert_eq!((record.folded.checkpoint.clone(), record.folded.earlier_checkpoint.clone()), (value("1"), None));
+    record.hears("second");
+    assert_eq!((record.folded.checkpoint.clone(), record.folded.earlier_checkpoint.clone()), (None, value("1")));
+    // A turn that leaves none keeps that of the turn before it.
+    record.runs(status(TaskState::InputRequired));
+    record.hears("third");
+    assert_eq!((record.folded.checkpoint.clone(), record.folded.earlier_checkpoint.clone()), (None, value("1")));
+    record.runs(asks("3"));
+    record.hears("fourth");
+    assert_eq!(record.folded.earlier_checkpoint, value("3"));
 }

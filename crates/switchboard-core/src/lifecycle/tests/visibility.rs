@@ -27,6 +27,7 @@ fn the_first_update_is_the_task_and_the_others_are_its_steps() {
         state: TaskState::Working,
         message: note.clone(),
         metadata: metadata.clone(),
+        checkpoint: None,
     }));
     record.hears("second");
     let artifact = Arc::new(Artifact::new("a", vec![Part::text("x")]));
@@ -105,4 +106,19 @@ fn mere_progress_can_be_skipped_and_questions_cannot() {
     record.runs(returned());
     let needed: Vec<_> = record.log.iter().map(|(before, events)| is_needed_to_fold(before.state, events)).collect();
     assert_eq!(needed, [true, false, false, true, true, true, false, false, false, false]);
+}
+
+#[test]
+fn an_answer_of_the_server_stays_in_the_metadata_of_its_task_and_the_first_one_wins() {
+    let mut record = Record::opened();
+    let says = |value: u32| {
+        let metadata = Some(Json::from_trusted(format!(r#"{{"n":{value},"switchboard.dispatch":{value}}}"#)));
+        RunCommand::Status(StatusWrite { state: TaskState::Working, message: None, metadata, checkpoint: None })
+    };
+    record.runs(says(1));
+    record.runs(says(2));
+    let kept = record.folded.task.metadata.clone().map(|metadata| metadata.as_str().to_owned());
+    assert_eq!(kept.as_deref(), Some(r#"{"from":"first","switchboard.dispatch":1}"#));
+    let needed: Vec<bool> = record.log.iter().map(|(before, events)| is_needed_to_fold(before.state, events)).collect();
+    assert_eq!(needed, [true, true, true], "a store must not skip them");
 }

@@ -30,7 +30,7 @@ async fn a_large_file_is_counted_beside_the_writer_and_nothing_is_counted_twice(
     RecordWriter::opened(&subject, "t1").await;
     RecordWriter::completed(&subject, "t2").await;
     let totals = Arc::new(Totals::default());
-    let census = Census::begin(&subject.path(), &subject.connect(), &totals, 0);
+    let census = Census::begin(&subject.path(), &subject.connect(), &totals, &Arc::default(), 0);
     // This task was written after the count began, so the count must not include it.
     RecordWriter::completed(&subject, "t3").await;
     let completed = Some(state_number(TaskState::Completed));
@@ -48,6 +48,6 @@ async fn a_count_that_is_no_longer_wanted_ends() {
         RecordWriter::opened(&subject, &format!("t{number}")).await;
     }
     let totals = Arc::new(Totals::default());
-    drop(Census::begin(&subject.path(), &subject.connect(), &totals, 0));
+    drop(Census::begin(&subject.path(), &subject.connect(), &totals, &Arc::default(), 0));
     assert!(totals.all().is_none_or(|counts| counts.iter().sum::<u64>() == 50));
 }

@@ -20,6 +20,7 @@ mod schema;
 mod secrets;
 mod shell;
 mod unindexed;
+mod usage;
 mod verifying;
 mod waiting;
 mod writing;
@@ -100,7 +101,7 @@ impl OnFile {
     fn write_as_another_build(&mut self, sql: &str) {
         self.damage(sql);
         self.close();
-        super::fill::add_checksums(&self.connect()).unwrap();
+        super::fill::renew_checksums(&self.connect()).unwrap();
         self.restart();
     }
 
@@ -169,6 +170,7 @@ fn make() -> OnFile {
 // memory of leases and rows relies on it. `files` tests that a second process is refused.
 mod cached {
     switchboard_engine::store_contract!(super::make);
+    switchboard_engine::storage_contract!(super::make);
 }
 
 mod uncached {
@@ -179,4 +181,5 @@ mod uncached {
     }
 
     switchboard_engine::store_contract!(make);
+    switchboard_engine::storage_contract!(make);
 }

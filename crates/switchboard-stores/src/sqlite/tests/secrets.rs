@@ -123,7 +123,7 @@ async fn a_file_from_before_is_encrypted_when_it_is_opened() {
     let connection = subject.connect();
     connection.execute("UPDATE push SET token = ?1, auth_credentials = ?2", [TOKEN, CREDENTIALS]).unwrap();
     connection.execute("UPDATE meta SET value = 0 WHERE name = ?1", [SECRETS_SEALED]).unwrap();
-    super::super::fill::add_checksums(&connection).unwrap();
+    super::super::fill::renew_checksums(&connection).unwrap();
     connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     drop(connection);
     assert_eq!(files_with_secrets(&subject.path()), ["tasks.db"]);
@@ -135,7 +135,7 @@ async fn a_file_from_before_is_encrypted_when_it_is_opened() {
     // From then on a secret in clear is a fault, with a checksum that fits, too.
     let connection = subject.connect();
     connection.execute("UPDATE push SET token = ?1", [TOKEN]).unwrap();
-    super::super::fill::add_checksums(&connection).unwrap();
+    super::super::fill::renew_checksums(&connection).unwrap();
     drop(connection);
     subject.is_damaged = true;
     assert_eq!(faults_of(&subject.path()), ["task t: a secret of webhook a is not encrypted"]);

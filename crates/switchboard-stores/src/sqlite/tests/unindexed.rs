@@ -189,7 +189,7 @@ async fn verify_reports_a_task_that_the_indexes_would_never_get() {
     connection
         .execute_batch("UPDATE task SET running = 2 WHERE id = 'one'; UPDATE task SET task_no = 9000 WHERE id = 'two'")
         .unwrap();
-    super::super::fill::add_checksums(&connection).unwrap();
+    super::super::fill::renew_checksums(&connection).unwrap();
     drop(connection);
     let faults = faults_of(&subject.path());
     let told = "task one: it is not in the indexes of lists and runs, and should be";

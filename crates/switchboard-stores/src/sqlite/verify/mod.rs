@@ -16,6 +16,7 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::StoreError;
 
 use super::FileError;
+use super::SecretKeys;
 use super::audit::read_chains;
 use super::audit_file::check_chain;
 use super::checksums::{mistyped, of_meta, of_scope};
@@ -25,7 +26,7 @@ use super::ledger::LAST_TASK_NO;
 use super::open::{EPOCH, open_to_read};
 use super::recent::{FIRST_RECENT, LAST_RECENT};
 use super::schema::MIGRATIONS;
-use super::secrets::{SECRETS_SEALED, SecretKeys, secret_key_file};
+use super::secrets::{SECRETS_SEALED, secret_key_file};
 use super::wall_clock::{HELD_UNTIL, SEEN};
 
 /// What was checked.

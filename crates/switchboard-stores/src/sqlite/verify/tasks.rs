@@ -9,6 +9,7 @@ use super::super::error::Failure;
 use super::super::rows::{AFTER_TASK, TASK_COLUMNS, TaskRow, signed, task_columns_unchecked, task_row};
 use super::super::secrets::{is_plain, is_readable};
 use super::super::unindexed::{AMONG_THE_NEWEST, UNINDEXED_RUN, UNINDEXED_TASK};
+use super::super::usage::bytes_of_task;
 use super::{Inspection, told};
 
 /// A task's row, and further columns of it.
@@ -24,6 +25,7 @@ pub(super) struct Inspected {
     closed: bool,
     being_removed: bool,
     scope_known: bool,
+    bytes: i64,
 }
 
 fn inspected_from(row: &Row<'_>) -> Result<Inspected, Failure> {
@@ -42,6 +44,7 @@ fn inspected_from(row: &Row<'_>) -> Result<Inspected, Failure> {
         closed: columns.closed_at.is_some(),
         being_removed: row.get(AFTER_TASK + 1)?,
         scope_known,
+        bytes: columns.bytes,
     })
 }
 
@@ -68,6 +71,7 @@ impl Inspection<'_> {
                     continue;
                 }
             };
+            let faults = self.checked.faults;
             self.checked.tasks_compacted += u64::from(task.floor_version > 0);
             self.row_alone(&task);
             if let Err(failure) = self.commits(&task) {
@@ -75,6 +79,13 @@ impl Inspection<'_> {
             }
             if let Err(failure) = self.webhooks(&task) {
                 self.fault(Some(&id), format!("its webhooks could not be read to the end: {}", told(&failure.0)));
+            }
+            // A row that is missing is a fault already, and it is why the bytes differ.
+            if self.checked.faults == faults {
+                let counted = bytes_of_task(connection, task_no, task.row.head.push_configs.into())?;
+                if counted != task.bytes {
+                    self.fault(Some(&id), format!("it counts {} bytes stored, and has {counted}", task.bytes));
+                }
             }
         }
         Ok(())

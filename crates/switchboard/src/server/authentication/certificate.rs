@@ -9,7 +9,7 @@ use switchboard_core::model::Timestamp;
 use webpki::EndEntityCert;
 
 use super::Identity;
-use super::jwt::is_name;
+use crate::jwt::is_name;
 
 /// Who vouches for the callers: the authority that the operator has named.
 const ISSUER: &str = "x509";

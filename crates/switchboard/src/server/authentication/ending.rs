@@ -73,10 +73,14 @@ impl Revocation {
     }
 }
 
+/// Told with which refusal a stream is ended whose answer had begun.
+pub(crate) type OnRefusal = Arc<dyn Fn(&ProtocolError) + Send + Sync>;
+
 /// The updates up to the moment at which the caller's credential ends. `then` tells the time, and what a stream ends with.
 pub(crate) fn until_the_credential_ends(
     updates: UpdateStream,
     identity: &Identity,
+    on_refusal: Option<OnRefusal>,
     then: impl FnOnce() -> (Timestamp, ProtocolError),
 ) -> UpdateStream {
     if identity.expires.is_none() && identity.revocation.0.is_empty() {
@@ -84,7 +88,8 @@ pub(crate) fn until_the_credential_ends(
     }
     let (now, refusal) = then();
     let left = identity.expires.map(|at| Duration::from_millis(u64::try_from(at.ms_since(now)).unwrap_or(0)));
-    Box::pin(Guarded { updates, revocation: identity.revocation.clone(), left, ends: None, refusal: Some(refusal) })
+    let revocation = identity.revocation.clone();
+    Box::pin(Guarded { updates, revocation, left, ends: None, refusal: Some(refusal), on_refusal })
 }
 
 struct Guarded {
@@ -96,6 +101,18 @@ struct Guarded {
     ends: Option<PollWhenWoken<BoxFuture<'static, ()>>>,
     /// None once the stream has ended.
     refusal: Option<ProtocolError>,
+    on_refusal: Option<OnRefusal>,
+}
+
+impl Guarded {
+    /// Ends the stream.
+    fn refuse(&mut self) -> Poll<Option<Result<Frame, ProtocolError>>> {
+        let refusal = self.refusal.take();
+        if let (Some(refusal), Some(on_refusal)) = (&refusal, &self.on_refusal) {
+            on_refusal(refusal);
+        }
+        Poll::Ready(refusal.map(Err))
+    }
 }
 
 impl Stream for Guarded {
@@ -109,13 +126,13 @@ impl Stream for Guarded {
         let has_ended =
             this.revocation.is_revoked() || this.ends.as_mut().is_some_and(|ends| Pin::new(ends).poll(cx).is_ready());
         if has_ended {
-            return Poll::Ready(this.refusal.take().map(Err));
+            return this.refuse();
         }
         match this.updates.as_mut().poll_next(cx) {
             Poll::Pending if this.ends.is_none() => {
                 let mut ends = poll_when_woken(ended(this.revocation.clone(), this.left));
                 if Pin::new(&mut ends).poll(cx).is_ready() {
-                    return Poll::Ready(this.refusal.take().map(Err));
+                    return this.refuse();
                 }
                 this.ends = Some(ends);
                 Poll::Pending

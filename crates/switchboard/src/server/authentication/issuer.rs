@@ -9,11 +9,13 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use switchboard_core::model::{SecurityScheme, Timestamp};
+use switchboard_engine::ports::audit::AuditEvent;
 
 use super::Identity;
-use super::jwt::{Audiences, Unverified, is_name, seconds, words};
-use super::key_set::{FoundKeys, KeySet, KeySource, check_key_url, discovery_url, read_file};
+use super::key_set::{FoundKeys, KEY_SET_BYTES_MAX, KeySet, KeySource, check_key_url, discovery_url, read_keys};
+use crate::jwt::{Audiences, Unverified, is_name, seconds, words};
 use crate::public_keys::{Algorithm, Key, KeyError};
+use crate::reloaded::{WatchedFiles, read_file};
 use crate::server::edge::paths::check_name;
 
 /// How far clocks may be apart, unless [`Issuer::leeway`] says otherwise.
@@ -122,9 +124,10 @@ impl Issuer {
     /// When it cannot be read or has no key for signatures.
     pub fn keys_in_file(mut self, path: impl Into<PathBuf>) -> Result<Self, KeyError> {
         let path = path.into();
-        let text = std::fs::read(&path).map_err(|error| KeyError::new(format!("cannot be read: {error}")))?;
-        self.keys = Some(read_file(&text)?);
-        self.source = KeySource::File(path);
+        let files = WatchedFiles::new("keys of an issuer", AuditEvent::Credentials, vec![path]);
+        let text = read_file(files.path(), KEY_SET_BYTES_MAX).map_err(KeyError::new)?;
+        self.keys = Some(read_keys(&text)?);
+        self.source = KeySource::File(Arc::new(files));
         Ok(self)
     }
 
@@ -133,7 +136,7 @@ impl Issuer {
     /// # Errors
     /// When it has no key for signatures.
     pub fn keys(mut self, text: impl AsRef<[u8]>) -> Result<Self, KeyError> {
-        self.keys = Some(read_file(text.as_ref())?);
+        self.keys = Some(read_keys(text.as_ref())?);
         self.source = KeySource::Given;
         Ok(self)
     }

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use switchboard_core::model::Timestamp;
 
 use super::{Issuer, TrustedIssuer, Verdict};
+use crate::jwt::Unverified;
 use crate::server::authentication::Identity;
-use crate::server::authentication::jwt::Unverified;
 
 const NOW_S: i64 = 1_800_000_000;
 const ISSUER: &str = "https://login.example/realms/acme";

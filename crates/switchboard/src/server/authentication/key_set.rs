@@ -2,7 +2,6 @@
 //! file. One task per issuer fetches them. It is asked to fetch again when a token names a key that is not known, because issuers
 //! exchange their keys; tokens of strangers can make it do so only now and then.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,16 +10,17 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL};
 use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri};
 use serde::Deserialize;
+use switchboard_core::call::BoxFuture;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::outbound::{Client, RequestLimits};
 use crate::public_keys::{Key, KeyError, read_jwk_set, read_pem};
+use crate::reloaded::{Reload, WatchedFiles, read_file_now};
 use crate::server::edge::admit::is_loopback_host;
-use crate::server::file_version::FileVersion;
 
 /// The size of a key set, and of a discovery document.
-const KEY_SET_BYTES_MAX: u64 = 256 << 10;
+pub(super) const KEY_SET_BYTES_MAX: u64 = 256 << 10;
 /// How long fetching one of them may take.
 const KEY_SET_WAIT_MAX: Duration = Duration::from_secs(10);
 /// How long keys are used before they are fetched again, where the issuer does not say; and the bounds of what it may say.
@@ -32,8 +32,6 @@ const KEYS_KEPT_MAX: Duration = Duration::from_secs(86_400);
 /// How soon after a fetch an unknown key makes for another one, and how soon after a failure it is tried again.
 const KEYS_REFETCH_PAUSE: Duration = Duration::from_secs(30);
 const KEYS_RETRY_PAUSE: Duration = Duration::from_secs(5);
-/// How often the file is looked at.
-const KEYS_FILE_LOOK: Duration = Duration::from_secs(60);
 
 /// Where the keys come from.
 #[derive(Clone, Debug)]
@@ -43,7 +41,7 @@ pub(super) enum KeySource {
         issuer: String,
     },
     Url(String),
-    File(PathBuf),
+    File(Arc<WatchedFiles>),
     Given,
 }
 
@@ -120,11 +118,10 @@ impl KeySet {
         let _ = timeout(wait_max, state.wait_for(|state| state.tries > tries)).await;
     }
 
-    /// Keeps the keys up to date until it is dropped.
+    /// Fetches the keys again and again until it is dropped. Those of a file are looked after with the other files.
     pub(super) async fn keep_fresh(self: Arc<Self>, client: Client) {
         match &self.source {
-            KeySource::Given => {}
-            KeySource::File(path) => self.watch_file(path).await,
+            KeySource::Given | KeySource::File(_) => {}
             KeySource::Discovery { .. } | KeySource::Url(_) => loop {
                 let fetched = self.fetch(&client).await;
                 let (pause, may_fetch_at) = self.took(fetched);
@@ -134,28 +131,6 @@ impl KeySet {
                     () = sleep(pause) => {}
                 }
             },
-        }
-    }
-
-    async fn watch_file(&self, path: &Path) {
-        let mut seen = FileVersion::of_now(path).await;
-        loop {
-            sleep(KEYS_FILE_LOOK).await;
-            let version = FileVersion::of_now(path).await;
-            if version == seen {
-                continue;
-            }
-            seen = version;
-            let text = tokio::fs::read(path).await.map_err(|error| KeyError::new(error.to_string()));
-            match text.and_then(|text| read_file(&text)) {
-                Ok(keys) => {
-                    tracing::info!(file = %path.display(), keys = keys.len(), "keys of the issuer read again");
-                    self.replace(keys);
-                }
-                Err(error) => {
-                    tracing::warn!(file = %path.display(), %error, "the new keys were not taken; the old ones stay in use");
-                }
-            }
         }
     }
 
@@ -210,8 +185,29 @@ impl KeySet {
     }
 }
 
+impl Reload for KeySet {
+    fn files(&self) -> Option<&WatchedFiles> {
+        match &self.source {
+            KeySource::File(files) => Some(files),
+            KeySource::Discovery { .. } | KeySource::Url(_) | KeySource::Given => None,
+        }
+    }
+
+    fn read_again(&self) -> BoxFuture<'_, Result<usize, String>> {
+        Box::pin(async {
+            let Some(files) = self.files() else { return Err("these keys are not read from a file".to_owned()) };
+            files.mark_read_now().await;
+            let text = read_file_now(files.path(), KEY_SET_BYTES_MAX).await?;
+            let keys = read_keys(&text).map_err(|error| error.to_string())?;
+            let count = keys.len();
+            self.replace(keys);
+            Ok(count)
+        })
+    }
+}
+
 /// Reads a file of keys: a JSON Web Key set, or public keys in PEM form, which are for tokens with any key id.
-pub(super) fn read_file(text: &[u8]) -> Result<Vec<Key>, KeyError> {
+pub(super) fn read_keys(text: &[u8]) -> Result<Vec<Key>, KeyError> {
     if text.len() as u64 > KEY_SET_BYTES_MAX {
         return Err(KeyError::new(format!("is larger than {KEY_SET_BYTES_MAX} bytes")));
     }

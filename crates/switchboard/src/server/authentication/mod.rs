@@ -11,7 +11,6 @@ mod certificate;
 mod ending;
 mod identity;
 mod issuer;
-mod jwt;
 mod key_set;
 mod schemes;
 mod shared_secret;
@@ -24,10 +23,9 @@ mod verifiers;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use switchboard_core::call::UpdateStream;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{SecurityScheme, Tenant};
@@ -36,14 +34,15 @@ use switchboard_engine::supervisor::{Kind, Supervisor};
 use switchboard_engine::system::SystemClock;
 
 use crate::outbound::Client;
-use crate::server::reload_audit::ReloadAudit;
+use crate::reloaded::Reload;
 
 pub use application::{Authenticator, IdentityFromExtensions};
 pub use certificate::ClientCertificate;
+pub(crate) use ending::OnRefusal;
 pub use identity::Identity;
 pub use issuer::Issuer;
 pub(crate) use schemes::{SchemeSet, Schemes};
-pub use shared_secret::{OrgSecretsError, SharedSecret};
+pub use shared_secret::SharedSecret;
 pub(crate) use skills::SkillRules;
 pub(crate) use tokens::Tokens;
 pub(crate) use verifiers::{ApiKeyNames, Unidentified, Verifiers};
@@ -94,6 +93,14 @@ impl Authentication {
         }
     }
 
+    /// The header that tokens may stand in beside `Authorization`.
+    pub(crate) fn api_key_header(&self) -> Option<&HeaderName> {
+        match self {
+            Self::Configured(verifiers) => verifiers.api_key_header(),
+            Self::Open(_) | Self::Custom(_) => None,
+        }
+    }
+
     /// Whether callers may prove themselves by what other parties gave out.
     pub(crate) fn takes_foreign_credentials(&self) -> bool {
         matches!(self, Self::Configured(verifiers) if verifiers.takes_foreign_credentials())
@@ -118,26 +125,28 @@ impl Authentication {
     }
 
     /// The updates of a stream up to the moment at which the credential of its caller ends.
-    pub(crate) fn guard(&self, updates: UpdateStream, identity: &Identity) -> UpdateStream {
-        ending::until_the_credential_ends(updates, identity, || (SystemClock.now(), self.refusal()))
+    pub(crate) fn guard(
+        &self,
+        updates: UpdateStream,
+        identity: &Identity,
+        on_refusal: Option<OnRefusal>,
+    ) -> UpdateStream {
+        ending::until_the_credential_ends(updates, identity, on_refusal, || (SystemClock.now(), self.refusal()))
     }
 
-    /// Has what can change outside be looked after while the server runs.
-    pub(crate) fn keep_fresh(&self, supervisor: &Supervisor, client: &Client, tokens_every: Duration) {
+    /// Has keys fetched again while the server runs.
+    pub(crate) fn keep_fresh(&self, supervisor: &Supervisor, client: &Client) {
         let Self::Configured(verifiers) = self else { return };
-        if let Some(tokens) = verifiers.tokens() {
-            supervisor.spawn(Kind::Sweep, tokens::reload_on_change(tokens.clone(), tokens_every));
-        }
         for key_set in verifiers.key_sets() {
             supervisor.spawn(Kind::Sweep, key_set.keep_fresh(client.clone()));
         }
     }
 
-    /// The entries of the audit log about the file of tokens; none without one.
-    pub(crate) fn tokens_audit(&self) -> Option<&ReloadAudit> {
+    /// What was read from files.
+    pub(crate) fn sources(&self) -> Vec<Arc<dyn Reload>> {
         match self {
-            Self::Configured(verifiers) => verifiers.tokens().map(Tokens::audit),
-            Self::Open(_) | Self::Custom(_) => None,
+            Self::Configured(verifiers) => verifiers.sources(),
+            Self::Open(_) | Self::Custom(_) => Vec::new(),
         }
     }
 

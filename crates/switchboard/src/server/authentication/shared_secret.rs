@@ -7,26 +7,30 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use aws_lc_rs::hmac;
 use http::Uri;
 use http::request::Parts;
 use serde::Deserialize;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use switchboard_core::model::Timestamp;
+use switchboard_engine::ports::audit::AuditEvent;
 
 use super::Identity;
-use super::jwt::{Audiences, Unverified, is_name, seconds};
+use super::ending::Revocation;
+use crate::jwt::{Audiences, Unverified, is_name, seconds};
+use crate::reloaded::{ListError, ListOfLines, Reload, ReloadedList, reload_and_log};
 use crate::server::edge::paths::check_name;
 
 /// Who vouches for the callers: everybody who knows the secret.
 const ISSUER: &str = "a2a-secret";
 /// Shorter secrets can be found by trying, since each token shows what one makes of it.
 const SECRET_BYTES_MIN: usize = 16;
-/// A larger file cannot be a list of secrets.
-const ORG_SECRETS_BYTES_MAX: u64 = 1 << 20;
+/// How many organizations a file of secrets may have.
+const ORG_SECRETS_MAX: usize = 10_000;
 
 /// The secrets that the tokens of callers are signed with: one that all apps share, those of organizations, or both.
 ///
@@ -44,8 +48,9 @@ const ORG_SECRETS_BYTES_MAX: u64 = 1 << 20;
 #[derive(Clone, Default)]
 pub struct SharedSecret {
     global: Option<hmac::Key>,
-    /// By domain, in lower case.
-    orgs: HashMap<String, hmac::Key>,
+    orgs: OrgSecrets,
+    /// Files of further organizations.
+    files: Vec<Arc<ReloadedList<OrgSecrets>>>,
     is_short: bool,
     /// The addresses of this server that a token may be bound to.
     audiences: Vec<String>,
@@ -53,21 +58,94 @@ pub struct SharedSecret {
 
 impl fmt::Debug for SharedSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedSecret").field("orgs", &self.orgs.len()).finish_non_exhaustive()
+        f.debug_struct("SharedSecret").field("orgs", &self.orgs_count()).finish_non_exhaustive()
     }
 }
 
-/// Why a list of the secrets of organizations cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrgSecretsError(String);
+/// The secrets of organizations by their domains, in lower case.
+#[derive(Clone, Default)]
+struct OrgSecrets(HashMap<String, OrgSecret>);
 
-impl fmt::Display for OrgSecretsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+#[derive(Clone)]
+struct OrgSecret {
+    key: hmac::Key,
+    /// Of the secret, by which a reload knows that it is still the same.
+    digest: [u8; 32],
+    is_short: bool,
+    revocation: Revocation,
+}
+
+impl OrgSecret {
+    fn new(secret: &str) -> Self {
+        Self {
+            key: hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()),
+            digest: Sha256::digest(secret).into(),
+            is_short: secret.len() < SECRET_BYTES_MIN,
+            revocation: Revocation::possible(),
+        }
     }
 }
 
-impl std::error::Error for OrgSecretsError {}
+impl ListOfLines for OrgSecrets {
+    const WHAT: &'static str = "secrets of organizations";
+    const EVENT: AuditEvent = AuditEvent::Credentials;
+    const NONE_IN_FILE: &'static str = "no secret in it; expected lines of DOMAIN SECRET";
+
+    fn parse(text: &str) -> Result<Self, ListError> {
+        let mut orgs = HashMap::new();
+        for (index, line) in text.lines().enumerate() {
+            let wrong = |reason: String| ListError { line: index + 1, reason };
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (domain, secret) = match words.as_slice() {
+                [] => continue,
+                [first, ..] if first.starts_with('#') => continue,
+                [domain, secret] => (domain.to_ascii_lowercase(), *secret),
+                _ => return Err(wrong("expected DOMAIN SECRET".to_owned())),
+            };
+            check_name("domain", &domain).map_err(wrong)?;
+            if orgs.len() == ORG_SECRETS_MAX {
+                return Err(wrong(format!("there are more than {ORG_SECRETS_MAX} organizations")));
+            }
+            if orgs.insert(domain, OrgSecret::new(secret)).is_some() {
+                return Err(wrong("this organization has a secret already".to_owned()));
+            }
+        }
+        Ok(Self(orgs))
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Streams of organizations whose secret is gone or another one end; those of the others go on. A server that was started with
+    /// secrets that cannot be found by trying may be where other machines reach it, so it takes no short ones later.
+    fn succeed(&mut self, before: &Self) -> Result<(), ListError> {
+        if self.has_short() && !before.has_short() {
+            let reason = format!("a secret is shorter than {SECRET_BYTES_MIN} characters; use a long random one");
+            return Err(ListError { line: 0, reason });
+        }
+        for (domain, earlier) in &before.0 {
+            match self.0.get_mut(domain).filter(|secret| secret.digest == earlier.digest) {
+                Some(same) => same.revocation = earlier.revocation.clone(),
+                None => earlier.revocation.revoke(),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl OrgSecrets {
+    fn has_short(&self) -> bool {
+        self.0.values().any(|secret| secret.is_short)
+    }
+
+    /// Whether the organization has signed, and what tells that its secret was taken back.
+    fn verify(&self, org: &str, token: &Unverified<'_>) -> Option<Revocation> {
+        let secret = self.0.get(org)?;
+        hmac::verify(&secret.key, token.signed, &token.signature).ok()?;
+        Some(secret.revocation.clone())
+    }
+}
 
 /// What a token says.
 #[derive(Deserialize)]
@@ -85,62 +163,62 @@ impl SharedSecret {
     /// The secret that all apps share. Spaces around it do not count.
     #[must_use]
     pub fn new(secret: impl AsRef<str>) -> Self {
-        let mut made = Self::default();
-        made.global = made.key(secret.as_ref());
-        made
+        let secret = secret.as_ref().trim();
+        let global = (!secret.is_empty()).then(|| hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()));
+        Self { is_short: global.is_some() && secret.len() < SECRET_BYTES_MIN, global, ..Self::default() }
     }
 
     /// The secret of one organization, which is good for tokens that name its domain.
     #[must_use]
     pub fn with_org(mut self, domain: impl AsRef<str>, secret: impl AsRef<str>) -> Self {
-        if let Some(key) = self.key(secret.as_ref()) {
-            self.orgs.insert(domain.as_ref().trim().to_ascii_lowercase(), key);
+        let (domain, secret) = (domain.as_ref().trim().to_ascii_lowercase(), secret.as_ref().trim());
+        if !secret.is_empty() {
+            self.orgs.0.insert(domain, OrgSecret::new(secret));
         }
         self
     }
 
     /// Adds the secrets of organizations from a file: on each line a domain and its secret. `#` begins a line that is a comment.
     ///
+    /// A server looks every minute whether the file has changed, and then uses the new secrets: tokens that were signed with one
+    /// that is gone are refused from the next request on, and streams that were opened with them end. If the new file is not good,
+    /// or is empty, the server goes on with the secrets it has and says so in the log.
+    ///
     /// # Errors
-    /// When the file cannot be read, or a line is not a domain that can be a tenant and a secret. No secret is quoted.
-    pub fn with_orgs_of(mut self, file: impl AsRef<Path>) -> Result<Self, OrgSecretsError> {
-        let mut text = String::new();
-        let opened = std::fs::File::open(file).map(|file| Read::take(file, ORG_SECRETS_BYTES_MAX + 1));
-        opened
-            .and_then(|mut file| file.read_to_string(&mut text))
-            .map_err(|error| OrgSecretsError(format!("cannot be read: {error}")))?;
-        if text.len() as u64 > ORG_SECRETS_BYTES_MAX {
-            return Err(OrgSecretsError(format!("is larger than {ORG_SECRETS_BYTES_MAX} bytes")));
-        }
-        for (index, line) in text.lines().enumerate() {
-            let wrong = |why: &str| OrgSecretsError(format!("line {}: {why}", index + 1));
-            let words: Vec<&str> = line.split_whitespace().collect();
-            match words.as_slice() {
-                [] => {}
-                [first, ..] if first.starts_with('#') => {}
-                [domain, secret] => {
-                    check_name("domain", &domain.to_ascii_lowercase()).map_err(|why| wrong(&why))?;
-                    self = self.with_org(domain, secret);
-                }
-                _ => return Err(wrong("expected DOMAIN SECRET")),
-            }
-        }
+    /// When the file cannot be read, holds no secret, or a line is not a domain that can be a tenant and a secret.
+    pub fn with_orgs_of(mut self, file: impl AsRef<Path>) -> Result<Self, ListError> {
+        self.files.push(Arc::new(ReloadedList::open(file.as_ref())?));
         Ok(self)
     }
 
-    fn key(&mut self, secret: &str) -> Option<hmac::Key> {
-        let secret = secret.trim();
-        self.is_short |= !secret.is_empty() && secret.len() < SECRET_BYTES_MIN;
-        (!secret.is_empty()).then(|| hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()))
+    /// Reads the files of organizations again and tells the log how it went.
+    pub async fn reload_and_log(&self) {
+        for file in &self.files {
+            reload_and_log(&**file).await;
+        }
+    }
+
+    /// The files as what can be read again.
+    pub(super) fn sources(&self) -> impl Iterator<Item = Arc<dyn Reload>> {
+        self.files.iter().map(|file| file.clone() as Arc<dyn Reload>)
+    }
+
+    /// Grows when secrets were read again.
+    pub(super) fn generation(&self) -> u64 {
+        self.files.iter().map(|file| file.generation()).sum()
+    }
+
+    fn orgs_count(&self) -> usize {
+        self.orgs.len() + self.files.iter().map(|file| file.read(OrgSecrets::len)).sum::<usize>()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.global.is_none() && self.orgs.is_empty()
+        self.global.is_none() && self.orgs_count() == 0
     }
 
     /// Whether one of the secrets can be found by trying.
     pub(crate) fn is_short(&self) -> bool {
-        self.is_short
+        self.is_short || self.orgs.has_short() || self.files.iter().any(|file| file.read(OrgSecrets::has_short))
     }
 
     pub(super) fn set_addresses<'a>(&mut self, urls: impl Iterator<Item = &'a str>) {
@@ -152,16 +230,17 @@ impl SharedSecret {
         if token.header.alg != "HS256" {
             return None;
         }
-        let is_signed_with = |key: &hmac::Key| hmac::verify(key, token.signed, &token.signature).is_ok();
-        let is_shared = self.global.as_ref().is_some_and(is_signed_with);
-        if !is_shared && self.orgs.is_empty() {
+        let global = self.global.as_ref();
+        let is_shared = global.is_some_and(|key| hmac::verify(key, token.signed, &token.signature).is_ok());
+        if !is_shared && self.orgs.0.is_empty() && self.files.is_empty() {
             return None;
         }
         let claims: Claims = serde_json::from_slice(&token.claims).ok()?;
         let org = claims.org_domain.as_deref().filter(|org| !org.is_empty()).map(str::to_ascii_lowercase);
-        if !is_shared && !org.as_ref().and_then(|org| self.orgs.get(org)).is_some_and(is_signed_with) {
-            return None;
-        }
+        let revocation = match is_shared {
+            true => Revocation::default(),
+            false => self.verify_org(org.as_deref()?, token)?,
+        };
         let expires_s = seconds(&claims.exp?)?;
         let now_s = now.as_ms().div_euclid(1000);
         if expires_s <= now_s {
@@ -189,9 +268,15 @@ impl SharedSecret {
             check_name("tenant", &org).ok()?;
             identity = identity.tenants([org]);
         }
+        identity.revocation = revocation;
         identity.scopes =
             claims.scope.iter().flat_map(|scope| scope.split_ascii_whitespace()).map(str::to_owned).collect();
         Some(SignedCaller { identity, is_for_all })
+    }
+
+    fn verify_org(&self, org: &str, token: &Unverified<'_>) -> Option<Revocation> {
+        let in_files = || self.files.iter().find_map(|file| file.read(|orgs| orgs.verify(org, token)));
+        self.orgs.verify(org, token).or_else(in_files)
     }
 
     /// Whether a token for this audience is for an address of this server.
@@ -202,9 +287,22 @@ impl SharedSecret {
     /// Whether a token for this audience is for the very place that is called, such as one agent of several.
     fn is_called(&self, audience: &str, head: &Parts) -> bool {
         let Some(audience) = canonical(audience, "") else { return false };
-        let called = |own: &String| canonical(own, head.uri.path());
-        self.audiences.iter().any(|own| called(own).as_ref() == Some(&audience))
+        let called =
+            |own: &String| canonical(own, head.uri.path()).is_some_and(|called| is_same_agent(own, &called, &audience));
+        self.audiences.iter().any(called)
     }
+}
+
+/// Whether two canonical addresses below `own` are those of one agent, which has three: `/agents/{name}`, and as an app of a
+/// workspace `/apps/{name}` and `/{name}`.
+fn is_same_agent(own: &str, one: &str, other: &str) -> bool {
+    let Some(base) = canonical(own, "") else { return false };
+    let place = |url: &str| {
+        let below = url.strip_prefix(&*base)?.strip_prefix('/')?.to_owned();
+        let name = below.strip_prefix("agents/").or_else(|| below.strip_prefix("apps/"));
+        Some(name.map_or(below.clone(), str::to_owned))
+    };
+    one == other || place(one).is_some_and(|name| place(other) == Some(name))
 }
 
 /// Whom a token proves, and whether it does so at every place of the server.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use switchboard_core::model::Timestamp;
 
 use super::{SharedSecret, SignedCaller, canonical};
-use crate::server::authentication::jwt::Unverified;
+use crate::jwt::Unverified;
 
 /// Made with @agent-native/core 0.133: alice@example.com of example.com, good from 1700000000 to 4102444800, secret `s3cret`.
 const VECTOR: &str = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbGljZUBleGFtcGxlLmNvbSIsIm9yZ19kb21haW4iOiJleGFtcGxlLmNvbSIsImlzcyI6Imh0dHA6Ly9sb2NhbGhvc3Q6MzAwMCIsImlhdCI6MTcwMDAwMDAwMCwiZXhwIjo0MTAyNDQ0ODAwfQ.qv4ic1Bms2uWOtlIe46YDzXz2cn4oSzQ8Z3_-SQfQig";
@@ -135,7 +135,7 @@ fn only_hs256_counts_and_nothing_unknown_is_skipped() {
         String::new(),
         "..".to_owned(),
         format!("{}.{}.", URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#), text.split_once('.').unwrap().1),
-        format!("{good}{}", "A".repeat(super::super::jwt::JWT_BYTES_MAX)),
+        format!("{good}{}", "A".repeat(crate::jwt::JWT_BYTES_MAX)),
     ] {
         assert!(verify(&secret, &bad).is_none(), "{bad:.200}");
     }
@@ -194,6 +194,12 @@ fn an_audience_must_be_this_server() {
         ("https://agents.example/base/agents/x", "/base/agents/x/_agent-native/a2a", Some(false)),
         ("https://agents.example/base/agents/x", "/agents/y/_agent-native/a2a", None),
         ("https://agents.example/base/agents/x", "/agents/x/y/a2a", None),
+        ("https://agents.example/base/apps/x", "/apps/x/_agent-native/a2a", Some(false)),
+        ("https://agents.example/base/apps/x", "/agents/x/_agent-native/a2a", Some(false)),
+        ("https://agents.example/base/x", "/x/_agent-native/a2a", Some(false)),
+        ("https://agents.example/base/x", "/apps/x/_agent-native/a2a", Some(false)),
+        ("https://agents.example/base/apps/y", "/apps/x/_agent-native/a2a", None),
+        ("https://agents.example/apps/x", "/apps/x/_agent-native/a2a", None),
         ("agents", "/rpc", None),
         ("", "/rpc", None),
     ] {

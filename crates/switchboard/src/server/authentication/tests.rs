@@ -7,8 +7,9 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::tokens::{Tokens, reload_on_change};
+use super::tokens::Tokens;
 use super::{Authenticated, Authentication, Identity, Verifiers};
+use crate::reloaded::reload_on_change;
 
 const ALICE: &str = "a-token-of-alice-for-tests";
 
@@ -235,7 +236,7 @@ async fn a_changed_file_of_tokens_is_noticed() {
         assert!(!admits(&tokens, ALICE));
     };
     tokio::select! {
-        () = reload_on_change(tokens.clone(), every) => panic!("the look-out gave up"),
+        () = reload_on_change(tokens.source(), every) => panic!("the look-out gave up"),
         () = changing => {}
     }
 }

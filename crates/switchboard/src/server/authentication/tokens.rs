@@ -1,22 +1,18 @@
 //! Static bearer tokens, each naming its principal and the tenants it may act for. A file of tokens is read again when
-//! it changes; nothing of that blocks a thread that serves requests.
+//! it changes (`reloaded`).
 
 use std::fmt;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use switchboard_core::model::Tenant;
 use switchboard_engine::ports::audit::AuditEvent;
-use tokio::io::AsyncReadExt;
 
 use super::Identity;
 use super::ending::Revocation;
+use crate::reloaded::{ListError, ListOfLines, Reload, ReloadedList, reload_and_log};
 use crate::server::edge::paths::{RESERVED, check_name};
-use crate::server::file_version::FileVersion;
-use crate::server::reload_audit::ReloadAudit;
 
 /// A set of bearer tokens.
 ///
@@ -33,40 +29,14 @@ use crate::server::reload_audit::ReloadAudit;
 /// assert_eq!(switchboard::Tokens::parse(lines).unwrap().len(), 2);
 /// ```
 #[derive(Clone)]
-pub struct Tokens(Arc<TokensInner>, Option<Key>);
+pub struct Tokens(Arc<ReloadedList<TokenList>>, Option<Key>);
 
 /// The API key of a server, which no reload changes: its digest, and the identity of its holders.
 type Key = ([u8; 32], Arc<Identity>);
 
-struct TokensInner {
-    current: RwLock<TokenList>,
-    /// None if the tokens were given as text.
-    file: Option<TokensFile>,
-    audit: ReloadAudit,
-}
-
 /// Each token by its digest: a memory dump or a stray debug print shows no credential.
-type TokenList = Vec<([u8; 32], Arc<Identity>)>;
-
-/// Why a list of tokens cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokensError {
-    /// The line that is wrong, from 1; 0 if it is the file as a whole.
-    pub line: usize,
-    /// What is wrong there, next to what was expected. No token is quoted.
-    pub reason: String,
-}
-
-impl fmt::Display for TokensError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => f.write_str(&self.reason),
-            line => write!(f, "line {line}: {}", self.reason),
-        }
-    }
-}
-
-impl std::error::Error for TokensError {}
+#[derive(Default)]
+struct TokenList(Vec<([u8; 32], Arc<Identity>)>);
 
 /// Shorter tokens can be guessed.
 const TOKEN_BYTES_MIN: usize = 16;
@@ -91,13 +61,38 @@ impl Tokens {
     /// # Errors
     /// When a line is not a token and a principal, a token is too short or appears twice, or a tenant could not be named in
     /// a path.
-    pub fn parse(text: &str) -> Result<Self, TokensError> {
-        Ok(Self::new(parse(text)?, None))
+    pub fn parse(text: &str) -> Result<Self, ListError> {
+        Ok(Self(Arc::new(ReloadedList::given(TokenList::parse(text)?)), None))
     }
 
-    fn new(list: TokenList, file: Option<TokensFile>) -> Self {
-        let audit = ReloadAudit::new(AuditEvent::Credentials, "tokens reload");
-        Self(Arc::new(TokensInner { current: RwLock::new(list), file, audit }), None)
+    /// Reads a list of tokens from a file.
+    ///
+    /// A server looks every minute whether the file has changed, and then uses the new list: a token that is gone is
+    /// refused from the next request on, and streams that were opened with it end. If the new list is not good, or is empty, the server goes on with the one it has
+    /// and says so in the log.
+    ///
+    /// # Errors
+    /// When the file cannot be read, holds no token, or for the reasons of [`Tokens::parse`].
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ListError> {
+        Ok(Self(Arc::new(ReloadedList::open(path.as_ref())?), None))
+    }
+
+    /// Reads the file again, now. Streams of tokens that are gone end, and their tasks go on. Without a file it does nothing.
+    ///
+    /// # Errors
+    /// As [`Tokens::from_file`]; then the list stays the one it was.
+    pub async fn reload(&self) -> Result<(), ListError> {
+        self.0.reload().await
+    }
+
+    /// [Reloads](Self::reload) and tells the log how it went.
+    pub async fn reload_and_log(&self) {
+        reload_and_log(&*self.0).await;
+    }
+
+    /// The list as what can be read again.
+    pub(crate) fn source(&self) -> Arc<dyn Reload> {
+        self.0.clone()
     }
 
     /// The tokens and one more: a key that all who call share. It proves the principal `api-key`, who is no operator.
@@ -109,7 +104,7 @@ impl Tokens {
             return Err("must be letters, digits and signs of ASCII, without spaces");
         }
         let digest: [u8; 32] = Sha256::digest(key).into();
-        if self.read(|list| list.iter().any(|(known, _)| *known == digest)) {
+        if self.0.read(|list| list.0.iter().any(|(known, _)| *known == digest)) {
             return Err("is also the token of somebody");
         }
         let identity = Identity::new(API_KEY).tenants([Tenant::default()]);
@@ -120,7 +115,7 @@ impl Tokens {
     /// How many tokens are on the list.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.read(Vec::len) + usize::from(self.1.is_some())
+        self.0.read(TokenList::len) + usize::from(self.1.is_some())
     }
 
     /// Whether the list is empty.
@@ -129,31 +124,11 @@ impl Tokens {
         self.len() == 0
     }
 
-    fn read<T>(&self, look: impl FnOnce(&TokenList) -> T) -> T {
-        look(&self.0.current.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Streams of tokens that are no longer there, or prove something else now, end; those of the others go on.
-    fn replace(&self, mut list: TokenList) {
-        let mut current = self.0.current.write().unwrap_or_else(PoisonError::into_inner);
-        for (digest, identity) in &mut list {
-            if let Some((_, same)) = current.iter().find(|(known, earlier)| known == digest && earlier == identity) {
-                *identity = same.clone();
-            }
-        }
-        let before = std::mem::replace(&mut *current, list);
-        for (_, identity) in before {
-            if !current.iter().any(|(_, kept)| Arc::ptr_eq(kept, &identity)) {
-                identity.revocation.revoke();
-            }
-        }
-    }
-
     /// Whose token has this digest. Compares with every token, always all of them, so that time tells nothing.
     pub(crate) fn find(&self, digest: &[u8; 32]) -> Option<Arc<Identity>> {
-        self.read(|list| {
+        self.0.read(|list| {
             let mut found = None;
-            for (known, identity) in list.iter().chain(&self.1) {
+            for (known, identity) in list.0.iter().chain(&self.1) {
                 let difference = known.iter().zip(digest).fold(0, |sum, (a, b)| sum | (a ^ b));
                 if std::hint::black_box(difference) == 0 {
                     found = Some(identity);
@@ -177,150 +152,81 @@ fn digest_of(hex: &str) -> Option<[u8; 32]> {
     Some(digest)
 }
 
-fn parse(text: &str) -> Result<TokenList, TokensError> {
-    let mut list = TokenList::new();
-    for (index, line) in text.lines().enumerate() {
-        let error = |reason: &str| TokensError { line: index + 1, reason: reason.to_owned() };
-        let line = line.split('#').next().unwrap_or_default();
-        let mut words: Vec<&str> = line.split_whitespace().collect();
-        let operator = words.len() > 2 && words.last() == Some(&OPERATOR);
-        if operator {
-            words.pop();
-        }
-        let (token, principal, tenants) = match words.as_slice() {
-            [] => continue,
-            // A mark that is not known must not become a tenant, and its right must not be lost in silence.
-            [_, mark] | [_, _, mark] if mark.starts_with('+') => return Err(error(LINE)),
-            [token, principal] => (*token, *principal, ""),
-            [token, principal, tenants] => (*token, *principal, *tenants),
-            _ => return Err(error(LINE)),
-        };
-        let digest: [u8; 32] = match token.strip_prefix(HASHED) {
-            Some(hex) => digest_of(hex).ok_or_else(|| error("sha256: must be followed by 64 hexadecimal digits"))?,
-            None if token.len() < TOKEN_BYTES_MIN => {
-                return Err(error("the token is shorter than 16 characters; use a long random one"));
+impl ListOfLines for TokenList {
+    const WHAT: &'static str = "tokens";
+    const EVENT: AuditEvent = AuditEvent::Credentials;
+    const NONE_IN_FILE: &'static str = "no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT] [+operator]";
+
+    fn parse(text: &str) -> Result<Self, ListError> {
+        let mut list = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let error = |reason: &str| ListError { line: index + 1, reason: reason.to_owned() };
+            let line = line.split('#').next().unwrap_or_default();
+            let mut words: Vec<&str> = line.split_whitespace().collect();
+            let operator = words.len() > 2 && words.last() == Some(&OPERATOR);
+            if operator {
+                words.pop();
             }
-            None => Sha256::digest(token).into(),
-        };
-        if list.iter().any(|(known, _)| *known == digest) {
-            return Err(error("the same token appears twice"));
+            let (token, principal, tenants) = match words.as_slice() {
+                [] => continue,
+                // A mark that is not known must not become a tenant, and its right must not be lost in silence.
+                [_, mark] | [_, _, mark] if mark.starts_with('+') => return Err(error(LINE)),
+                [token, principal] => (*token, *principal, ""),
+                [token, principal, tenants] => (*token, *principal, *tenants),
+                _ => return Err(error(LINE)),
+            };
+            let digest: [u8; 32] = match token.strip_prefix(HASHED) {
+                Some(hex) => {
+                    digest_of(hex).ok_or_else(|| error("sha256: must be followed by 64 hexadecimal digits"))?
+                }
+                None if token.len() < TOKEN_BYTES_MIN => {
+                    return Err(error("the token is shorter than 16 characters; use a long random one"));
+                }
+                None => Sha256::digest(token).into(),
+            };
+            if list.iter().any(|(known, _)| *known == digest) {
+                return Err(error("the same token appears twice"));
+            }
+            for tenant in tenants.split(',').filter(|_| !tenants.is_empty()) {
+                // It is not quoted: where a line break is missing, it is a token.
+                let is_reserved = RESERVED.contains(&tenant);
+                check_name("tenant", tenant).map_err(|refused| error(if is_reserved { &refused } else { TENANT }))?;
+            }
+            let mut identity = Identity::new(principal).tenants(tenants.split(',')).operator(operator);
+            identity.revocation = Revocation::possible();
+            list.push((digest, Arc::new(identity)));
         }
-        for tenant in tenants.split(',').filter(|_| !tenants.is_empty()) {
-            // It is not quoted: where a line break is missing, it is a token.
-            let is_reserved = RESERVED.contains(&tenant);
-            check_name("tenant", tenant).map_err(|refused| error(if is_reserved { &refused } else { TENANT }))?;
-        }
-        let mut identity = Identity::new(principal).tenants(tenants.split(',')).operator(operator);
-        identity.revocation = Revocation::possible();
-        list.push((digest, Arc::new(identity)));
+        Ok(Self(list))
     }
-    Ok(list)
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Streams of tokens that are no longer there, or prove something else now, end; those of the others go on.
+    fn succeed(&mut self, before: &Self) -> Result<(), ListError> {
+        for (digest, identity) in &mut self.0 {
+            if let Some((_, same)) = before.0.iter().find(|(known, earlier)| known == digest && earlier == identity) {
+                *identity = same.clone();
+            }
+        }
+        for (_, identity) in &before.0 {
+            if !self.0.iter().any(|(_, kept)| Arc::ptr_eq(kept, identity)) {
+                identity.revocation.revoke();
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Default for Tokens {
     fn default() -> Self {
-        Self::new(TokenList::new(), None)
+        Self(Arc::new(ReloadedList::given(TokenList::default())), None)
     }
 }
 
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} tokens", self.len())
-    }
-}
-
-/// A larger file cannot be a list of tokens.
-const FILE_BYTES_MAX: u64 = 1 << 20;
-
-pub(super) struct TokensFile {
-    path: PathBuf,
-    /// The file as it was when it was last read.
-    seen: Mutex<FileVersion>,
-}
-
-impl Tokens {
-    /// Reads a list of tokens from a file.
-    ///
-    /// A server looks every minute whether the file has changed, and then uses the new list: a token that is gone is
-    /// refused from the next request on, and streams that were opened with it end. If the new list is not good, or is empty, the server goes on with the one it has
-    /// and says so in the log.
-    ///
-    /// # Errors
-    /// When the file cannot be read, holds no token, or for the reasons of [`Tokens::parse`].
-    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, TokensError> {
-        let path = path.as_ref();
-        let seen = FileVersion::of(path);
-        let list = read(bytes_now(path))?;
-        Ok(Self::new(list, Some(TokensFile { path: path.to_owned(), seen: Mutex::new(seen) })))
-    }
-
-    /// Reads the file again, now. Streams of tokens that are gone end, and their tasks go on. Without a file it does nothing.
-    ///
-    /// # Errors
-    /// As [`Tokens::from_file`]; then the list stays the one it was.
-    pub async fn reload(&self) -> Result<(), TokensError> {
-        let Some(file) = &self.0.file else { return Ok(()) };
-        // Looked at before it is read: what is written meanwhile is a change that the next look sees.
-        let version = FileVersion::of_now(&file.path).await;
-        *file.seen.lock().unwrap_or_else(PoisonError::into_inner) = version;
-        self.replace(read(bytes(&file.path).await)?);
-        Ok(())
-    }
-
-    pub(crate) fn audit(&self) -> &ReloadAudit {
-        &self.0.audit
-    }
-
-    /// [Reloads](Self::reload) and tells the log how it went.
-    pub async fn reload_and_log(&self) {
-        let Some(file) = &self.0.file else { return };
-        let path = file.path.display();
-        let reloaded = self.reload().await;
-        self.0.audit.reloaded(reloaded.as_ref().map(|()| self.len()).map_err(|error| error as &dyn fmt::Display));
-        match reloaded {
-            Ok(()) => tracing::info!(file = %path, tokens = self.len(), "tokens read again"),
-            Err(error) => {
-                tracing::warn!(file = %path, %error, "the new tokens were not taken; the old ones stay in use");
-            }
-        }
-    }
-}
-
-/// Blocks the thread; for the start of a server.
-fn bytes_now(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    Read::take(std::fs::File::open(path)?, FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-async fn bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    tokio::fs::File::open(path).await?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).await?;
-    Ok(bytes)
-}
-
-fn read(bytes: io::Result<Vec<u8>>) -> Result<TokenList, TokensError> {
-    let wrong = |reason: String| TokensError { line: 0, reason };
-    let bytes = bytes.map_err(|error| wrong(format!("cannot be read: {error}")))?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(wrong(format!("is larger than {FILE_BYTES_MAX} bytes")));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| wrong("is not text".to_owned()))?;
-    let list = parse(&text)?;
-    if list.is_empty() {
-        return Err(wrong("no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT] [+operator]".to_owned()));
-    }
-    Ok(list)
-}
-
-/// Looks for a new file until it is dropped, and logs the outcome.
-pub(crate) async fn reload_on_change(tokens: Tokens, every: Duration) {
-    let Some(file) = &tokens.0.file else { return };
-    loop {
-        tokio::time::sleep(every).await;
-        let version = FileVersion::of_now(&file.path).await;
-        if version != *file.seen.lock().unwrap_or_else(PoisonError::into_inner) {
-            tokens.reload_and_log().await;
-        }
     }
 }

@@ -18,12 +18,13 @@ use switchboard_engine::ports::Clock;
 use switchboard_engine::system::SystemClock;
 
 use super::issuer::{Issuer, TrustedIssuer, Verdict};
-use super::jwt::Unverified;
 use super::key_set::KeySet;
 use super::schemes::{SchemeSet, Schemes, lacks_scope};
 use super::shared_secret::{SharedSecret, SignedCaller};
 use super::verified::{Verified, VerifiedTokens};
 use super::{BEARER_CHALLENGE, BEARER_HINT, ClientCertificate, Identified, Identity, Tokens, unauthenticated};
+use crate::jwt::Unverified;
+use crate::reloaded::Reload;
 use crate::server::edge::paths::query_pairs;
 use Failed::Bad;
 
@@ -145,6 +146,14 @@ impl Verifiers {
         Ok(())
     }
 
+    /// What was read from files.
+    pub(super) fn sources(&self) -> Vec<Arc<dyn Reload>> {
+        let mut sources: Vec<Arc<dyn Reload>> = self.tokens.iter().map(Tokens::source).collect();
+        sources.extend(self.shared_secret.iter().flat_map(SharedSecret::sources));
+        sources.extend(self.issuers.iter().map(|issuer| issuer.key_set.clone() as Arc<dyn Reload>));
+        sources
+    }
+
     /// The keys that have to be kept up to date while the server runs.
     pub(super) fn key_sets(&self) -> impl Iterator<Item = Arc<KeySet>> {
         self.issuers.iter().map(|issuer| issuer.key_set.clone())
@@ -228,6 +237,11 @@ impl Verifiers {
     /// How to log in here: the value of `WWW-Authenticate`.
     pub(crate) fn challenge(&self) -> HeaderValue {
         self.challenge.clone().unwrap_or(BEARER_CHALLENGE)
+    }
+
+    /// The header that tokens may stand in beside `Authorization`.
+    pub(crate) fn api_key_header(&self) -> Option<&HeaderName> {
+        self.api_keys.header.as_ref()
     }
 
     pub(crate) fn tokens(&self) -> Option<&Tokens> {
@@ -355,16 +369,21 @@ impl Verifiers {
 
     /// Of the keys that tokens of this scheme are verified with.
     fn generation(&self, scheme: SchemeSet) -> u64 {
+        if scheme == SchemeSet::SHARED_SECRET {
+            return self.shared_secret.as_ref().map_or(0, SharedSecret::generation);
+        }
         let issuer = self.issuers.iter().enumerate().find(|(place, _)| SchemeSet::of_issuer(*place) == scheme);
         issuer.map_or(0, |(_, issuer)| issuer.key_set.generation())
     }
 
     /// A token that its caller has signed.
     fn shared(&self, token: &Unverified<'_>, digest: [u8; 32], head: &Parts, now: Timestamp) -> Option<Proof> {
+        // Read before the secrets are: a token that is verified with older ones is verified once more.
+        let generation = self.generation(SchemeSet::SHARED_SECRET);
         let SignedCaller { identity, is_for_all } = self.shared_secret.as_ref()?.verify(token, head, now)?;
         let (identity, scheme) = (Arc::new(identity), SchemeSet::SHARED_SECRET);
         if is_for_all {
-            self.verified.insert(digest, Verified { identity: identity.clone(), scheme, generation: 0 });
+            self.verified.insert(digest, Verified { identity: identity.clone(), scheme, generation });
         }
         Some((scheme, identity))
     }

@@ -297,9 +297,11 @@ pub(crate) async fn finish<P: Binding>(
         let replying = pin!(pending.reply());
         binding.wait(replying).await
     };
+    let mut on_refusal = None;
     let answered = match reply {
         Ok(Ok(Reply::Stream(updates))) => {
-            let updates = shared.authentication.guard(updates, identity);
+            on_refusal = note.stream_audit(shared, agent);
+            let updates = shared.authentication.guard(updates, identity, on_refusal.clone());
             binding.stream(shared, agent, updates).await
         }
         Ok(Ok(reply)) => binding.reply(agent, reply),
@@ -307,7 +309,7 @@ pub(crate) async fn finish<P: Binding>(
         Err(rejection) => Err(rejection),
     };
     let answered = answered.and_then(|mut response| {
-        shared.budgets.hold_reply(&mut response, note, pending.stream.take())?;
+        shared.budgets.hold_reply(&mut response, note, pending.stream.take(), on_refusal)?;
         Ok(response)
     });
     let refused = answered.is_err();

@@ -70,10 +70,10 @@ impl CommonHeaders {
 }
 
 /// The answer to a browser that asks before it calls.
-pub(crate) fn preflight() -> Response<ReplyBody> {
+pub(crate) fn preflight(cors: &Cors) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::Empty);
     *response.status_mut() = StatusCode::NO_CONTENT;
-    response.headers_mut().extend(Cors::preflight());
+    response.headers_mut().extend(cors.preflight());
     response
 }
 
@@ -196,6 +196,8 @@ fn host_name(authority: &str) -> &str {
 #[derive(Clone, Debug, Default)]
 pub struct Cors {
     origins: Vec<String>,
+    /// That tokens may stand in, beside `Authorization`.
+    api_key_header: Option<HeaderName>,
 }
 
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
@@ -212,7 +214,12 @@ impl Cors {
     /// Pages of these origins (`https://app.example`) may call.
     pub fn origins<T: Into<String>>(origins: impl IntoIterator<Item = T>) -> Self {
         let trim = |origin: T| origin.into().trim_end_matches('/').to_ascii_lowercase();
-        Self { origins: origins.into_iter().map(trim).collect() }
+        Self { origins: origins.into_iter().map(trim).collect(), api_key_header: None }
+    }
+
+    /// Lets pages send the header that tokens may stand in.
+    pub(crate) fn with_api_key_header(self, api_key_header: Option<HeaderName>) -> Self {
+        Self { api_key_header, ..self }
     }
 
     pub(crate) fn allows(&self, origin: &str) -> bool {
@@ -234,10 +241,14 @@ impl Cors {
     }
 
     /// The headers of a preflight answer.
-    pub(crate) fn preflight() -> [(HeaderName, HeaderValue); 3] {
+    pub(crate) fn preflight(&self) -> [(HeaderName, HeaderValue); 3] {
+        let headers = self.api_key_header.as_ref().and_then(|name| {
+            let all = [ALLOWED_HEADERS.as_bytes(), b", ", name.as_str().as_bytes()].concat();
+            HeaderValue::from_bytes(&all).ok()
+        });
         [
             (header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS),
-            (header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS),
+            (header::ACCESS_CONTROL_ALLOW_HEADERS, headers.unwrap_or(ALLOWED_HEADERS)),
             (header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600")),
         ]
     }

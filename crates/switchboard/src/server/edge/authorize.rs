@@ -5,21 +5,17 @@
 //! Whose tasks a caller sees is not decided here: that is the owner, which every read names.
 
 use std::fmt;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::Arc;
 
 use switchboard_core::call::{Caller, Request, SendMessage};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, Json};
 use switchboard_engine::ports::audit::AuditEvent;
-use tokio::io::AsyncReadExt;
 
+use crate::reloaded::{ListError, ListOfLines, Reload, ReloadedList, reload_and_log};
 use crate::server::authentication::Identity;
 use crate::server::edge::paths::check_name;
-use crate::server::file_version::FileVersion;
-use crate::server::reload_audit::ReloadAudit;
 
 /// Rules about what callers may do, in place of letting everybody who is let in do everything.
 ///
@@ -40,40 +36,10 @@ use crate::server::reload_audit::ReloadAudit;
 /// assert_eq!(switchboard::Rules::parse("allow alice * *").unwrap_err().line, 1);
 /// ```
 #[derive(Clone)]
-pub struct Rules(Arc<RulesInner>);
+pub struct Rules(Arc<ReloadedList<RuleList>>);
 
-struct RulesInner {
-    current: RwLock<Arc<[Rule]>>,
-    /// None if the rules were given as text.
-    file: Option<RulesFile>,
-    audit: ReloadAudit,
-}
-
-struct RulesFile {
-    path: PathBuf,
-    /// The file as it was when it was last read.
-    seen: Mutex<FileVersion>,
-}
-
-/// Why rules cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RulesError {
-    /// The line that is wrong, from 1; 0 if it is the file as a whole.
-    pub line: usize,
-    /// What is wrong there, next to what was expected.
-    pub reason: String,
-}
-
-impl fmt::Display for RulesError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => f.write_str(&self.reason),
-            line => write!(f, "line {line}: {}", self.reason),
-        }
-    }
-}
-
-impl std::error::Error for RulesError {}
+/// The rules in the order in which they are tried.
+struct RuleList(Vec<Rule>);
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,8 +104,6 @@ const LINE: &str =
     "expected allow|deny WHOM OPERATIONS AGENT[/SKILL], as in: allow scope:agents:use send,read researcher";
 /// How many rules there may be.
 const RULES_MAX: usize = 10_000;
-/// A larger file cannot be a list of rules.
-const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Whom a call is from, as rules see it.
 #[derive(Clone, Copy, Debug)]
@@ -181,8 +145,8 @@ impl Rules {
     ///
     /// # Errors
     /// When a line is not a rule; the error names it.
-    pub fn parse(text: &str) -> Result<Self, RulesError> {
-        Ok(Self::new(parse(text)?, None))
+    pub fn parse(text: &str) -> Result<Self, ListError> {
+        Ok(Self(Arc::new(ReloadedList::given(RuleList::parse(text)?))))
     }
 
     /// Reads rules from a file. A server looks every minute whether it has changed, and then uses the new rules. If they are not good,
@@ -190,62 +154,32 @@ impl Rules {
     ///
     /// # Errors
     /// When the file cannot be read, holds no rule, or for the reasons of [`Rules::parse`].
-    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, RulesError> {
-        let path = path.as_ref();
-        let seen = Mutex::new(FileVersion::of(path));
-        let mut bytes = Vec::new();
-        let read =
-            std::fs::File::open(path).and_then(|file| Read::take(file, FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
-        let rules = read_bytes(read.map(|_| bytes))?;
-        Ok(Self::new(rules, Some(RulesFile { path: path.to_owned(), seen })))
-    }
-
-    fn new(rules: Vec<Rule>, file: Option<RulesFile>) -> Self {
-        let audit = ReloadAudit::new(AuditEvent::Rules, "rules reload");
-        Self(Arc::new(RulesInner { current: RwLock::new(rules.into()), file, audit }))
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ListError> {
+        Ok(Self(Arc::new(ReloadedList::open(path.as_ref())?)))
     }
 
     /// Reads the file again, now. Without a file it does nothing.
     ///
     /// # Errors
     /// As [`Rules::from_file`]; then the rules stay those they were.
-    pub async fn reload(&self) -> Result<(), RulesError> {
-        let Some(file) = &self.0.file else { return Ok(()) };
-        // Looked at before it is read: what is written meanwhile is a change that the next look sees.
-        let version = FileVersion::of_now(&file.path).await;
-        *file.seen.lock().unwrap_or_else(PoisonError::into_inner) = version;
-        let read = async {
-            let mut bytes = Vec::new();
-            tokio::fs::File::open(&file.path).await?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).await?;
-            io::Result::Ok(bytes)
-        };
-        let rules = read_bytes(read.await)?;
-        *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = rules.into();
-        Ok(())
+    pub async fn reload(&self) -> Result<(), ListError> {
+        self.0.reload().await
     }
 
     /// [Reloads](Self::reload) and tells the log how it went.
     pub async fn reload_and_log(&self) {
-        let Some(file) = &self.0.file else { return };
-        let path = file.path.display();
-        let reloaded = self.reload().await;
-        self.0.audit.reloaded(reloaded.as_ref().map(|()| self.len()).map_err(|error| error as &dyn fmt::Display));
-        match reloaded {
-            Ok(()) => tracing::info!(file = %path, rules = self.len(), "rules read again"),
-            Err(error) => {
-                tracing::warn!(file = %path, %error, "the new rules were not taken; the old ones stay in use");
-            }
-        }
+        reload_and_log(&*self.0).await;
     }
 
-    pub(crate) fn audit(&self) -> &ReloadAudit {
-        &self.0.audit
+    /// The rules as what can be read again.
+    pub(crate) fn source(&self) -> Arc<dyn Reload> {
+        self.0.clone()
     }
 
     /// How many rules there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.current().len()
+        self.0.read(RuleList::len)
     }
 
     /// Whether there are none, so that everything is refused.
@@ -254,40 +188,38 @@ impl Rules {
         self.len() == 0
     }
 
-    fn current(&self) -> Arc<[Rule]> {
-        self.0.current.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// Whether a call is allowed.
     pub(crate) fn check(&self, subject: &Subject<'_>, agent: &str, request: &Request) -> Result<(), ProtocolError> {
-        let rules = self.current();
         let operation = bit_of(request);
         let skill = match request {
             Request::SendMessage(send) | Request::SendStreamingMessage(send) => skill_of(send),
             _ => None,
         };
-        refuse_unless(decide(&rules, subject, agent, operation, skill.as_deref()))
+        refuse_unless(self.0.read(|rules| rules.decide(subject, agent, operation, skill.as_deref())))
     }
 
     /// Whether a download is allowed.
     pub(crate) fn check_download(&self, subject: &Subject<'_>, agent: &str) -> Result<(), ProtocolError> {
-        refuse_unless(decide(&self.current(), subject, agent, DOWNLOAD, None))
+        refuse_unless(self.0.read(|rules| rules.decide(subject, agent, DOWNLOAD, None)))
     }
 
     /// The card with the skills that the caller may ask for.
     pub(crate) fn shown(&self, subject: &Subject<'_>, agent: &str, mut card: Arc<AgentCard>) -> Arc<AgentCard> {
-        let rules = self.current();
-        let may_ask = |skill: &str| decide(&rules, subject, agent, SENDS, Some(skill));
-        if card.skills.iter().any(|skill| !may_ask(&skill.id)) {
-            Arc::make_mut(&mut card).skills.retain(|skill| may_ask(&skill.id));
-        }
+        self.0.read(|rules| {
+            let may_ask = |skill: &str| rules.decide(subject, agent, SENDS, Some(skill));
+            if card.skills.iter().any(|skill| !may_ask(&skill.id)) {
+                Arc::make_mut(&mut card).skills.retain(|skill| may_ask(&skill.id));
+            }
+        });
         card
     }
 }
 
-/// The first rule that fits decides.
-fn decide(rules: &[Rule], subject: &Subject<'_>, agent: &str, operation: u16, skill: Option<&str>) -> bool {
-    rules.iter().find(|rule| rule.fits(subject, agent, operation, skill)).is_some_and(|rule| rule.allows)
+impl RuleList {
+    /// The first rule that fits decides.
+    fn decide(&self, subject: &Subject<'_>, agent: &str, operation: u16, skill: Option<&str>) -> bool {
+        self.0.iter().find(|rule| rule.fits(subject, agent, operation, skill)).is_some_and(|rule| rule.allows)
+    }
 }
 
 /// The refusal is the same whatever it is about, so that it does not tell which agents, skills or tasks there are.
@@ -313,35 +245,35 @@ fn skill_of(send: &SendMessage) -> Option<String> {
     named(send.metadata.as_ref()).or_else(|| named(send.message.metadata.as_ref()))
 }
 
-fn read_bytes(bytes: io::Result<Vec<u8>>) -> Result<Vec<Rule>, RulesError> {
-    let wrong = |reason: String| RulesError { line: 0, reason };
-    let bytes = bytes.map_err(|error| wrong(format!("cannot be read: {error}")))?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(wrong(format!("is larger than {FILE_BYTES_MAX} bytes")));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| wrong("is not text".to_owned()))?;
-    let rules = parse(&text)?;
-    match rules.is_empty() {
-        true => Err(wrong(format!("no rule in it; {LINE}"))),
-        false => Ok(rules),
-    }
-}
+impl ListOfLines for RuleList {
+    const WHAT: &'static str = "rules";
+    const EVENT: AuditEvent = AuditEvent::Rules;
+    const NONE_IN_FILE: &'static str = "no rule in it; expected allow|deny WHOM OPERATIONS AGENT[/SKILL], as in: allow scope:agents:use send,read researcher";
 
-fn parse(text: &str) -> Result<Vec<Rule>, RulesError> {
-    let mut rules = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
-        if words.is_empty() {
-            continue;
+    fn parse(text: &str) -> Result<Self, ListError> {
+        let mut rules = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+            if words.is_empty() {
+                continue;
+            }
+            let rule = parse_line(&words).map_err(|reason| ListError { line: index + 1, reason })?;
+            if rules.len() == RULES_MAX {
+                let reason = format!("there are more than {RULES_MAX} rules");
+                return Err(ListError { line: index + 1, reason });
+            }
+            rules.push(rule);
         }
-        let rule = parse_line(&words).map_err(|reason| RulesError { line: index + 1, reason })?;
-        if rules.len() == RULES_MAX {
-            let reason = format!("there are more than {RULES_MAX} rules");
-            return Err(RulesError { line: index + 1, reason });
-        }
-        rules.push(rule);
+        Ok(Self(rules))
     }
-    Ok(rules)
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn succeed(&mut self, _: &Self) -> Result<(), ListError> {
+        Ok(())
+    }
 }
 
 fn parse_line(words: &[&str]) -> Result<Rule, String> {
@@ -402,18 +334,6 @@ fn parse_whom(word: &str) -> Result<Whom, String> {
 impl fmt::Debug for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} rules", self.len())
-    }
-}
-
-/// Looks for a new file until it is dropped, and logs the outcome.
-pub(crate) async fn reload_on_change(rules: Rules, every: Duration) {
-    let Some(file) = &rules.0.file else { return };
-    loop {
-        tokio::time::sleep(every).await;
-        let version = FileVersion::of_now(&file.path).await;
-        if version != *file.seen.lock().unwrap_or_else(PoisonError::into_inner) {
-            rules.reload_and_log().await;
-        }
     }
 }
 

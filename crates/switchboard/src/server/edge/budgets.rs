@@ -18,6 +18,7 @@ use switchboard_core::model::Principal;
 use switchboard_engine::budget::{Budget, Charge, OverBudget};
 use tokio::time::Instant;
 
+use crate::server::authentication::OnRefusal;
 use crate::server::edge::request_log::RequestRecord;
 use crate::server::edge::respond::ReplyBody;
 use crate::server::limits::ServerLimits;
@@ -126,13 +127,19 @@ impl Budgets {
         response: &mut Response<ReplyBody>,
         note: &RequestRecord,
         stream: Option<Charge<Holder>>,
+        on_refusal: Option<OnRefusal>,
     ) -> Result<(), ProtocolError> {
         let held = |bytes: &mut Bytes| match bytes.len() > UNCOUNTED_BYTES_MAX {
             true => self.hold(std::mem::take(bytes), note.holder()).map(|charged| *bytes = charged),
             false => Ok(()),
         };
         let following = |stream: Option<Charge<Holder>>| {
-            stream.map(|place| StreamHold { replies: self.replies.clone(), holder: note.holder(), _place: place })
+            stream.map(|place| StreamHold {
+                replies: self.replies.clone(),
+                holder: note.holder(),
+                on_refusal,
+                _place: place,
+            })
         };
         match response.body_mut() {
             ReplyBody::Whole(bytes) => held(bytes),
@@ -154,7 +161,7 @@ impl Budgets {
                     Ok(())
                 }
             },
-            ReplyBody::Empty | ReplyBody::Followed(_) | ReplyBody::Unread(_) => Ok(()),
+            ReplyBody::Empty | ReplyBody::Followed(_) | ReplyBody::Unread(_) | ReplyBody::Service(_) => Ok(()),
         }
     }
 
@@ -184,6 +191,7 @@ impl AsRef<[u8]> for Charged {
 pub(crate) struct StreamHold {
     replies: Budget<Holder>,
     holder: Holder,
+    on_refusal: Option<OnRefusal>,
     _place: Charge<Holder>,
 }
 
@@ -192,7 +200,11 @@ impl StreamHold {
     /// and can be resumed.
     pub(crate) fn write(&self, bytes: Bytes) -> Result<Bytes, ProtocolError> {
         match bytes.len() > UNCOUNTED_BYTES_MAX {
-            true => hold(&self.replies, bytes, self.holder.clone()),
+            true => hold(&self.replies, bytes, self.holder.clone()).inspect_err(|error| {
+                if let Some(on_refusal) = &self.on_refusal {
+                    on_refusal(error);
+                }
+            }),
             false => Ok(bytes),
         }
     }

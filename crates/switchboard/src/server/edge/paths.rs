@@ -192,11 +192,32 @@ pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
                 None => outbox_place(rest).map_or(NamedPath::Unknown, NamedPath::Outbox),
             }
         }
-        ["agents", name, rest @ ..] => match (decode(name), place(rest)) {
-            (Some(name), Some(place)) => NamedPath::Agent { agent: Some(name), place },
-            _ => NamedPath::Unknown,
+        // The apps of a workspace call each other at the second.
+        ["agents" | "apps", name, rest @ ..] => of_agent(name, rest),
+        rest => match place(rest) {
+            Some(place) => NamedPath::Agent { agent: None, place },
+            None => app_place(rest),
         },
-        rest => place(rest).map_or(NamedPath::Unknown, |place| NamedPath::Agent { agent: None, place }),
+    }
+}
+
+fn of_agent<'a>(name: &'a str, rest: &[&str]) -> NamedPath<'a> {
+    match (decode(name), place(rest)) {
+        (Some(name), Some(place)) => NamedPath::Agent { agent: Some(name), place },
+        _ => NamedPath::Unknown,
+    }
+}
+
+/// An agent as an app of a workspace, directly below the address: `/{name}/…`. A path that names a tenant of the default agent was
+/// found before, so only what HTTP+JSON does not have is served there: the card, and the endpoints of JSON-RPC and of the
+/// compat dialects.
+fn app_place<'a>(segments: &[&'a str]) -> NamedPath<'a> {
+    match segments {
+        [name, rest @ ..] if !rest.is_empty() && !RESERVED.contains(name) => match of_agent(name, rest) {
+            NamedPath::Agent { place: AgentPath::Rest { .. } | AgentPath::RestV1(_), .. } => NamedPath::Unknown,
+            named => named,
+        },
+        _ => NamedPath::Unknown,
     }
 }
 

@@ -30,13 +30,15 @@ use switchboard_engine::system::SystemClock;
 use tokio::time::Instant;
 use tracing::Level;
 
-use crate::server::authentication::Identity;
+use crate::server::authentication::{Identity, OnRefusal};
 use crate::server::edge::budgets::Holder;
 use crate::server::edge::header_names::X_REQUEST_ID;
 use crate::server::edge::respond::ReplyBody;
 use crate::server::edge::shared::{Mounted, Shared};
+use crate::server::operator::Operations;
 use crate::server::operator::metrics::{Operation, Outcome};
 use crate::server::transport::unread::UnreadReplies;
+use crate::server::transport::unread_service::ServiceReplies;
 
 /// The way a request came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +146,19 @@ impl RequestRecord {
         }
     }
 
+    /// What puts into the audit log that a stream was ended with a refusal; none on a server without such a log.
+    pub(crate) fn stream_audit(&self, shared: &Shared, agent: &Mounted) -> Option<OnRefusal> {
+        let audit = StreamAudit {
+            operations: shared.operations.clone()?,
+            operation: self.known_operation(),
+            agent: agent.name.clone(),
+            principal: self.principal.get().cloned(),
+            tenant: self.tenant.get().cloned(),
+            address: self.address(),
+        };
+        Some(Arc::new(move |error| audit.refused(error)))
+    }
+
     fn known_operation(&self) -> Operation {
         Operation::ALL[usize::from(self.operation.load(Relaxed))]
     }
@@ -177,6 +192,13 @@ impl Refused {
         }
     }
 
+    /// Has a marked refusal be in the audit log, whatever it is about.
+    pub(crate) fn audit(response: &mut Response<ReplyBody>) {
+        if let Some(refused) = response.extensions_mut().get_mut::<Self>() {
+            refused.audited = true;
+        }
+    }
+
     /// Takes the mark off an answer. An answer without one is judged by its status.
     fn taken_from(response: &mut Response<ReplyBody>) -> Option<Self> {
         if !response.extensions().is_empty()
@@ -192,10 +214,46 @@ impl Refused {
     }
 }
 
+/// Whom a stream is for, in case that it is ended with a refusal after its answer had begun: its credential ends, or its client does not
+/// read. Over SSE the refusal is an event, over gRPC it is in the trailers.
+struct StreamAudit {
+    operations: Arc<dyn Operations>,
+    operation: Operation,
+    agent: AgentName,
+    principal: Option<Principal>,
+    tenant: Option<Tenant>,
+    address: Option<IpAddr>,
+}
+
+impl StreamAudit {
+    #[cold]
+    fn refused(&self, error: &ProtocolError) {
+        let Some(refused) = Refused::of(error).filter(|refused| refused.audited) else { return };
+        self.operations.record_refusal(refused.reason, &mut || AuditEntry {
+            tenant: self.tenant.as_ref().map_or("", Tenant::as_str).to_owned(),
+            principal: self.principal.as_ref().map_or("", Principal::as_str).to_owned(),
+            address: self.address,
+            agent: Some(self.agent.clone()),
+            reason: refused.reason.into(),
+            ..AuditEntry::new(SystemClock.now(), AuditEvent::Refusal, Decision::Refused, self.operation.word())
+        });
+    }
+}
+
 /// Whether a refusal with this status is about who asked or how much was asked: not known, not allowed, a foreign Host or
 /// Origin, too often.
 fn is_audited(status: u16) -> bool {
     matches!(status, 401 | 403 | 421 | 429)
+}
+
+/// What sees that a client does not read its answer.
+pub(crate) enum ReplyWatch {
+    /// The socket, over HTTP/1.1.
+    Socket,
+    /// The streams of an HTTP/2 connection.
+    Streams(Arc<UnreadReplies>),
+    /// The answers of a service in an application.
+    Service(Arc<ServiceReplies>),
 }
 
 /// A request that is being answered. If it is dropped before its answer is ready, the client went away, and that is
@@ -203,13 +261,12 @@ fn is_audited(status: u16) -> bool {
 pub(crate) struct InFlight {
     pub(crate) shared: Arc<Shared>,
     pub(crate) note: RequestRecord,
-    /// Over HTTP/2: the answers of its connection that are not read yet.
-    unread: Option<Arc<UnreadReplies>>,
+    unread: ReplyWatch,
     is_answered: bool,
 }
 
 impl InFlight {
-    pub(crate) fn new(shared: Arc<Shared>, note: RequestRecord, unread: Option<Arc<UnreadReplies>>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, note: RequestRecord, unread: ReplyWatch) -> Self {
         Self { shared, note, unread, is_answered: false }
     }
 
@@ -233,11 +290,12 @@ impl InFlight {
                 self.audit_refusal(operation, refused);
             }
         }
-        let unread = self.unread.take();
+        let unread = std::mem::replace(&mut self.unread, ReplyWatch::Socket);
         let response = if self.note.line.is_some() { self.write_line(response, operation) } else { response };
         match unread {
-            Some(unread) => response.map(|body| unread.watch(body)),
-            None => response,
+            ReplyWatch::Socket => response,
+            ReplyWatch::Streams(unread) => response.map(|body| unread.watch(body)),
+            ReplyWatch::Service(unread) => response.map(|body| unread.watch(body)),
         }
     }
 

@@ -18,6 +18,7 @@ use crate::server::downloads::DownloadBody;
 use crate::server::edge::header_names::X_ACCEL_BUFFERING;
 use crate::server::edge::request_log::{FollowedBody, Refused};
 use crate::server::transport::unread::UnreadBody;
+use crate::server::transport::unread_service::ServiceBody;
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
@@ -150,7 +151,9 @@ pub(crate) fn with_hints(mut response: Response<ReplyBody>, error: &ProtocolErro
         ProtocolError::Unauthenticated { .. } => {
             headers.insert(header::WWW_AUTHENTICATE, BEARER_CHALLENGE);
         }
-        ProtocolError::Unavailable { retry_after_s, .. } | ProtocolError::ResourceExhausted { retry_after_s, .. } => {
+        ProtocolError::Unavailable { retry_after_s, .. } | ProtocolError::ResourceExhausted { retry_after_s, .. }
+            if *retry_after_s > 0 =>
+        {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(*retry_after_s));
         }
         _ => {}
@@ -171,6 +174,9 @@ pub enum ReplyBody {
     /// One over HTTP/2, which notes when its client takes something of it.
     #[doc(hidden)]
     Unread(Box<UnreadBody>),
+    /// One of a service in an application, which is let go if its client takes nothing of it.
+    #[doc(hidden)]
+    Service(Box<ServiceBody>),
     /// One whose end the access log waits for.
     #[doc(hidden)]
     Followed(Box<FollowedBody>),
@@ -188,6 +194,7 @@ impl fmt::Debug for ReplyBody {
             Self::Events(_) => f.write_str("Events(..)"),
             Self::Download(_) => f.write_str("Download(..)"),
             Self::Unread(_) => f.write_str("Unread(..)"),
+            Self::Service(_) => f.write_str("Service(..)"),
             Self::Followed(body) => f.debug_tuple("Followed").field(body).finish(),
             #[cfg(feature = "grpc")]
             Self::Grpc(_) => f.write_str("Grpc(..)"),
@@ -197,7 +204,7 @@ impl fmt::Debug for ReplyBody {
 
 impl Body for ReplyBody {
     type Data = Bytes;
-    /// Only a download can break off.
+    /// Only a download can break off, and what was let go because its client did not read.
     type Error = io::Error;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
@@ -210,6 +217,7 @@ impl Body for ReplyBody {
             },
             Self::Download(download) => download.poll(cx).map(|piece| piece.map(|bytes| bytes.map(Frame::data))),
             Self::Unread(unread) => unread.poll(cx),
+            Self::Service(service) => service.poll(cx),
             Self::Followed(followed) => followed.poll(cx),
             Self::Events(events) => events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
             #[cfg(feature = "grpc")]
@@ -224,6 +232,7 @@ impl Body for ReplyBody {
             Self::Events(events) => events.is_done(),
             Self::Download(download) => download.left() == 0,
             Self::Unread(unread) => unread.is_done(),
+            Self::Service(service) => service.is_done(),
             Self::Followed(followed) => followed.is_done(),
             #[cfg(feature = "grpc")]
             Self::Grpc(body) => body.is_done(),
@@ -237,6 +246,7 @@ impl Body for ReplyBody {
             Self::Events(_) => SizeHint::default(),
             Self::Download(download) => SizeHint::with_exact(download.left()),
             Self::Unread(unread) => unread.hint(),
+            Self::Service(service) => service.hint(),
             Self::Followed(followed) => followed.hint(),
             #[cfg(feature = "grpc")]
             Self::Grpc(_) => SizeHint::default(),

@@ -99,7 +99,7 @@ pub(crate) fn route(
         return Target::Answered(http_error(Dialect::V1_0, &error, A2A_JSON));
     }
     if *head.method == Method::OPTIONS && !is_probe(&named, head.headers) {
-        return Target::Answered(preflight());
+        return Target::Answered(preflight(&shared.cors));
     }
     let reads = *head.method == Method::GET || *head.method == Method::HEAD;
     let (operation, target) = match named {

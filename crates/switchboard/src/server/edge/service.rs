@@ -24,7 +24,7 @@ use crate::server::downloads;
 use crate::server::edge::admit::{CommonHeaders, admit, named_authority};
 use crate::server::edge::identity_headers::drop_identity_headers;
 use crate::server::edge::operator_check::check_operator;
-use crate::server::edge::request_log::{InFlight, RequestRecord};
+use crate::server::edge::request_log::{InFlight, Refused, ReplyWatch, RequestRecord};
 use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, http_error};
 use crate::server::edge::route::{Target, named, route};
 use crate::server::edge::shared::{Head, Incoming, Mounted, Shared};
@@ -96,7 +96,11 @@ where
         let (admitted, common) = admit(&shared, &parts, authority, named.is_public());
         note.keep_line(&shared, &parts, &common.request_id);
         let target = route(&shared, &head(&parts, &note), &parts, authority, named, admitted);
-        let unread = self.unread.as_ref().filter(|_| parts.version == Version::HTTP_2).cloned();
+        let unread = match &self.unread {
+            Some(unread) if parts.version == Version::HTTP_2 => ReplyWatch::Streams(unread.clone()),
+            Some(_) => ReplyWatch::Socket,
+            None => ReplyWatch::Service(shared.unread.of_service.clone()),
+        };
         let exchange = Exchange { in_flight: InFlight::new(shared, note, unread), common, parts, body };
         if let Target::Answered(response) = target {
             return exchange.answered(response);
@@ -166,9 +170,13 @@ where
             Err(error) => {
                 let is_compat = matches!(target, Target::Compat(..));
                 let mut response = self.refuse(target, &error);
-                // Some compat dialects answer every refusal with 200, and probes read nothing but the status.
-                if is_compat && self.in_flight.shared.is_closed {
-                    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+                if self.in_flight.shared.is_closed {
+                    // Some compat dialects answer every refusal with 200, and probes read nothing but the status.
+                    if is_compat {
+                        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+                    }
+                    // No caller is known here, so that this refusal stands for all that would be about who asked.
+                    Refused::audit(&mut response);
                 }
                 return self.answered(response);
             }
@@ -193,7 +201,7 @@ where
                     let identity = shared.authentication.identity(&identified);
                     let mut response =
                         downloads::serve(shared, agent.name.as_str(), &files, &head, identity, place).await;
-                    if let Err(error) = shared.budgets.hold_reply(&mut response, &in_flight.note, None) {
+                    if let Err(error) = shared.budgets.hold_reply(&mut response, &in_flight.note, None, None) {
                         response = downloads::refuse(&error);
                     }
                     let response = common.on(shared, response);

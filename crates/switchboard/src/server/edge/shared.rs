@@ -3,7 +3,6 @@
 //! [`Incoming`]).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::{HeaderMap, Method, Uri};
 use switchboard_core::call::{Caller, Endpoint, Owner, Request};
@@ -14,7 +13,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::redact::redact_card;
 use switchboard_core::model::{AgentInterface, AgentName, Principal};
 use switchboard_engine::ports::{Clock, Ids};
-use switchboard_engine::supervisor::{Kind, Supervisor};
+use switchboard_engine::supervisor::Supervisor;
 use switchboard_engine::system::{RandomIds, SystemClock};
 
 use crate::protocol_binding::ProtocolBinding;
@@ -26,7 +25,7 @@ use crate::server::cards::signing::{CardSigner, SiteSigner};
 use crate::server::cards::{self, AgentSettings, CardForm, ServedCards};
 use crate::server::downloads::Downloads;
 use crate::server::edge::admit::{Cors, HostCheck, HostRule, Origins, RequestIds};
-use crate::server::edge::authorize::{self, CardReader, Rules, Subject};
+use crate::server::edge::authorize::{CardReader, Rules, Subject};
 use crate::server::edge::budgets::Budgets;
 use crate::server::edge::header_names::{
     A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS,
@@ -43,7 +42,7 @@ use crate::server::operator::Operations;
 use crate::server::operator::metrics::Metrics;
 use crate::server::transport::tls::Tls;
 use crate::server::transport::unread::UnreadWatch;
-use crate::signing_keys::{self, SigningKeys};
+use crate::signing_keys::SigningKeys;
 
 pub(crate) struct Shared {
     /// Starts and stops what runs beside requests: connections, and looks at files.
@@ -263,30 +262,10 @@ impl Parts {
         let host_rule = self.host_rule();
         let mut authentication = self.authentication;
         authentication.set_addresses(std::iter::once(origins.own()).chain(origins.others()));
-        let tokens_every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
-        authentication.keep_fresh(self.host.supervisor(), &self.outbound, tokens_every);
+        authentication.keep_fresh(self.host.supervisor(), &self.outbound);
         let operations = self.host.operations();
-        if let Some(operations) = &operations {
-            let rules = self.exposure.rules.as_ref().map(Rules::audit);
-            let keys = self.signing_keys.as_ref().map(SigningKeys::audit);
-            for audit in [authentication.tokens_audit(), rules, keys].into_iter().flatten() {
-                // The files may outlive the server, and its store is closed when the server is dropped.
-                let operations = Arc::downgrade(operations);
-                audit.record_by(move |entry| {
-                    if let Some(operations) = operations.upgrade() {
-                        operations.record_audit(entry);
-                    }
-                });
-            }
-        }
-        if let Some(rules) = &self.exposure.rules {
-            let every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
-            self.host.supervisor().spawn(Kind::Sweep, authorize::reload_on_change(rules.clone(), every));
-        }
-        if let Some(keys) = &self.signing_keys {
-            let every = Duration::from_secs(u64::from(self.limits.tokens_file_look_s.max(1)));
-            self.host.supervisor().spawn(Kind::Sweep, signing_keys::reload_on_change(keys.clone(), every));
-        }
+        self.reloads.keep_fresh(self.host.supervisor(), operations.as_ref());
+        let cors = self.cors.with_api_key_header(authentication.api_key_header().cloned());
         let budgets = Budgets::new(&self.limits);
         let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
         Shared {
@@ -299,7 +278,7 @@ impl Parts {
             own_site,
             other_sites,
             authentication,
-            cors: self.cors,
+            cors,
             decode_limits: DecodeLimits { parts_max: self.limits.parts_max, ..DecodeLimits::default() },
             limits: self.limits,
             mount: MountPath::new(base_path.unwrap_or_default()),
@@ -320,9 +299,9 @@ impl Parts {
                 clock: Arc::new(SystemClock),
                 tasks: self.host.task_processor(),
             },
-            rules: self.exposure.rules,
-            shared_tenant: self.exposure.shared_tenant,
-            protect_cards: self.exposure.protect_cards,
+            rules: self.access.rules,
+            shared_tenant: self.access.shared_tenant,
+            protect_cards: self.access.protect_cards,
         }
     }
 

@@ -1,8 +1,9 @@
 //! Routes for requests that a server posts to itself, so that work runs within a request of its own. A row of [`ROUTES`] says where such a
 //! route is, what it is about and how it refuses; what it does is a [`Processor`]. Requests are not authenticated like those of
-//! callers but by a token that is bound to the row they are about (`token`). `dispatch` posts them.
+//! callers but by a token that is bound to the row they are about (`token`). `dispatch` posts them, if `settings` say so.
 
 pub(crate) mod dispatch;
+pub(crate) mod settings;
 pub(crate) mod token;
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What a browser is told.
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::server::edge::admit::Cors;
 
@@ -40,9 +40,12 @@ fn what_is_public_may_be_read_by_any_page() {
 
 #[test]
 fn a_preflight_names_verbs_and_headers() {
-    let headers: HeaderMap = Cors::preflight().into_iter().collect();
+    let headers: HeaderMap = Cors::default().preflight().into_iter().collect();
     assert_eq!(headers["access-control-allow-methods"], "GET, POST, DELETE, OPTIONS");
     assert_eq!(headers["access-control-max-age"], "600");
     let allowed = headers["access-control-allow-headers"].to_str().unwrap();
     assert!(allowed.split(", ").any(|name| name == "last-event-id"), "{allowed}");
+    let with_key = Cors::default().with_api_key_header(Some(HeaderName::from_static("x-api-key")));
+    let headers: HeaderMap = with_key.preflight().into_iter().collect();
+    assert_eq!(headers["access-control-allow-headers"], format!("{allowed}, x-api-key"));
 }

@@ -52,6 +52,29 @@ fn what_is_encoded_is_decoded_to_the_same() {
 }
 
 #[test]
+fn an_agent_is_also_an_app_of_a_workspace() {
+    let native = || compat(Dialect::AgentNative, false, CompatPath::Endpoint);
+    for (path, expected) in [
+        ("/apps/mail/_agent-native/a2a", agent(Some("mail"), native())),
+        ("/apps/mail/.well-known/agent-card.json", agent(Some("mail"), AgentPath::Card)),
+        ("/apps/mail", agent(Some("mail"), AgentPath::Root)),
+        ("/apps/mail/tasks", agent(Some("mail"), AgentPath::Rest { tenant: None, place: RestPath::Tasks })),
+        ("/mail/_agent-native/a2a", agent(Some("mail"), native())),
+        ("/mail/.well-known/agent-card.json", agent(Some("mail"), AgentPath::Card)),
+        ("/mail/rpc", agent(Some("mail"), AgentPath::JsonRpc)),
+        // The tenant of the default agent.
+        ("/mail/tasks", rest_of("mail", RestPath::Tasks)),
+        ("/mail", NamedPath::Unknown),
+        ("/mail/v1/tasks", NamedPath::Unknown),
+        ("/apps", NamedPath::Unknown),
+        ("/api/rpc", NamedPath::Unknown),
+        ("/tasks/rpc/rpc", NamedPath::Unknown),
+    ] {
+        assert_eq!(name_path(path, ""), expected, "{path}");
+    }
+}
+
+#[test]
 fn each_path_names_its_place() {
     for (path, expected) in [
         ("", agent(None, AgentPath::Root)),

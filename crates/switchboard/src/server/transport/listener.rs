@@ -25,7 +25,6 @@ use tokio_util::sync::CancellationToken;
 use tower::Service;
 
 use crate::server::authentication::ClientCertificate;
-use crate::server::authentication::tokens::Tokens;
 use crate::server::banner::Banner;
 use crate::server::edge::read::RequestBody;
 use crate::server::edge::service::A2aService;
@@ -85,11 +84,6 @@ impl Bound {
         &self.url
     }
 
-    /// The tokens that callers need, if they need any.
-    pub(crate) fn tokens(&self) -> Option<Tokens> {
-        self.shared.authentication.tokens().cloned()
-    }
-
     /// What to tell the person who started the server: where it is, who may call, and lines to paste.
     #[must_use]
     pub fn banner(&self) -> Banner {
@@ -102,20 +96,11 @@ impl Bound {
         self.shared.origins.own()
     }
 
-    /// The certificate and key of the port, if it speaks TLS.
-    pub(crate) fn tls(&self) -> Option<Tls> {
-        self.shared.tls.clone()
-    }
-
     /// Serves until `stop` is done, then shuts down in order: stop accepting, end streams (clients resume), answer what
     /// is in flight, give runs until `grace` is over, release their leases.
     pub async fn run_until(self, stop: impl Future<Output = ()>, grace: Duration) {
         let Self { listener, host, shared, .. } = self;
         let slots = Arc::new(Semaphore::new(shared.limits.connections_max));
-        if let Some(tls) = shared.tls.clone() {
-            let every = Duration::from_secs(u64::from(shared.limits.tls_files_look_s.max(1)));
-            shared.supervisor.spawn(Kind::Sweep, tls::reload_on_change(tls, every));
-        }
         let stall = Duration::from_secs(u64::from(shared.limits.reply_stall_s_max.max(1)));
         shared.supervisor.spawn(Kind::Sweep, shared.unread.clone().run(stall));
         let accepting = async {

@@ -3,3 +3,4 @@
 pub(crate) mod listener;
 pub(crate) mod tls;
 pub(crate) mod unread;
+pub(crate) mod unread_service;

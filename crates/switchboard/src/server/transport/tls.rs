@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
@@ -17,12 +17,14 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, ServerConfig};
+use switchboard_core::call::BoxFuture;
+use switchboard_engine::ports::audit::AuditEvent;
 use webpki::EndEntityCert;
 
 pub(crate) use handshake::{Refused, TlsSocket, shake_hands};
-pub(crate) use pair::reload_on_change;
 
-use pair::{Labels, PairVersion};
+use crate::reloaded::{RELOADED_FILE_BYTES_MAX, Reload, WatchedFiles, read_file, read_file_now, reload_and_log};
+use pair::Labels;
 
 /// What a client may ask to speak after the handshake, the better first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
@@ -54,11 +56,11 @@ struct TlsState {
     reload_failures: AtomicU64,
 }
 
+#[derive(Clone)]
 struct PairFiles {
     certificate: PathBuf,
     key: PathBuf,
-    /// How they looked when they were last read.
-    seen: Mutex<PairVersion>,
+    watched: Arc<WatchedFiles>,
     key_is_exposed: bool,
 }
 
@@ -92,15 +94,17 @@ impl Tls {
     /// When a file cannot be read, does not hold what it should, or the two do not belong together.
     pub fn from_files(certificate: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Self, TlsError> {
         let (certificate, key) = (certificate.as_ref(), key.as_ref());
-        let seen = PairVersion::of(certificate, key);
+        let paths = vec![certificate.to_owned(), key.to_owned()];
+        let watched = Arc::new(WatchedFiles::new("certificate", AuditEvent::Credentials, paths));
         let labels = Labels::of_files(certificate, key);
-        let certificate_pem = pair::read(certificate).map_err(|error| labels.no_certificate_file(&error))?;
-        let key_pem = pair::read(key).map_err(|error| labels.no_key_file(&error))?;
+        let read = |path| read_file(path, RELOADED_FILE_BYTES_MAX);
+        let certificate_pem = read(certificate).map_err(|why| labels.about_certificate(&why))?;
+        let key_pem = read(key).map_err(|why| labels.about_key(&why))?;
         let pair = pair::pair(&certificate_pem, &key_pem, &labels)?;
         let files = PairFiles {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
-            seen: Mutex::new(seen),
+            watched,
             key_is_exposed: pair::is_exposed(key),
         };
         Self::new(pair, Some(files))
@@ -166,13 +170,7 @@ impl Tls {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).allow_unauthenticated();
         let clients = clients.build().map_err(|error| wrong(format!("cannot be used: {error}")))?;
-        let files = self.0.files.as_ref().map(|files| PairFiles {
-            certificate: files.certificate.clone(),
-            key: files.key.clone(),
-            seen: Mutex::new(*files.seen.lock().unwrap_or_else(PoisonError::into_inner)),
-            key_is_exposed: files.key_is_exposed,
-        });
-        Self::of(self.0.current.clone(), files, Some(clients))
+        Self::of(self.0.current.clone(), self.0.files.clone(), Some(clients))
     }
 
     /// Whether clients are asked for certificates.
@@ -185,22 +183,17 @@ impl Tls {
     /// # Errors
     /// As [`Tls::from_files`]; then the pair stays the one it was.
     pub async fn reload(&self) -> Result<(), TlsError> {
-        let Some(files) = &self.0.files else { return Ok(()) };
-        let version = PairVersion::of_now(&files.certificate, &files.key).await;
-        *files.seen.lock().unwrap_or_else(PoisonError::into_inner) = version;
-        let read = pair::read_pair(&files.certificate, &files.key).await;
-        let counter = if read.is_ok() { &self.0.reloads } else { &self.0.reload_failures };
-        counter.fetch_add(1, Ordering::Relaxed);
-        self.0.current.set(read?);
-        Ok(())
+        self.0.reload().await
     }
 
     /// [Reloads](Self::reload) and tells the log how it went.
     pub async fn reload_and_log(&self) {
-        match self.reload().await {
-            Ok(()) => tracing::info!("certificate read again"),
-            Err(error) => tracing::warn!(%error, "the new certificate was not taken; the old one stays in use"),
-        }
+        reload_and_log(&*self.0).await;
+    }
+
+    /// The pair as what can be read again.
+    pub(crate) fn source(&self) -> Arc<dyn Reload> {
+        self.0.clone()
     }
 
     /// Uses another pair from the next connection on, for programs that get theirs by other ways than files.
@@ -255,6 +248,39 @@ impl Tls {
     /// How often the pair was exchanged, and how often the files were not good.
     pub(crate) fn reloads(&self) -> [u64; 2] {
         [&self.0.reloads, &self.0.reload_failures].map(|counter| counter.load(Ordering::Relaxed))
+    }
+}
+
+impl TlsState {
+    async fn reload(&self) -> Result<(), TlsError> {
+        let Some(files) = &self.files else { return Ok(()) };
+        files.watched.mark_read_now().await;
+        let read = files.read().await;
+        let counter = if read.is_ok() { &self.reloads } else { &self.reload_failures };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.current.set(read?);
+        Ok(())
+    }
+}
+
+impl PairFiles {
+    async fn read(&self) -> Result<CertifiedKey, TlsError> {
+        let Self { certificate, key, .. } = self;
+        let labels = Labels::of_files(certificate, key);
+        let certificate = read_file_now(certificate, RELOADED_FILE_BYTES_MAX).await;
+        let certificate = certificate.map_err(|why| labels.about_certificate(&why))?;
+        let key = read_file_now(key, RELOADED_FILE_BYTES_MAX).await.map_err(|why| labels.about_key(&why))?;
+        pair::pair(&certificate, &key, &labels)
+    }
+}
+
+impl Reload for TlsState {
+    fn files(&self) -> Option<&WatchedFiles> {
+        self.files.as_ref().map(|files| &*files.watched)
+    }
+
+    fn read_again(&self) -> BoxFuture<'_, Result<usize, String>> {
+        Box::pin(async { self.reload().await.map(|()| 1).map_err(|error| error.to_string()) })
     }
 }
 

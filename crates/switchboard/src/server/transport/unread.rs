@@ -1,7 +1,7 @@
 //! Answers that clients do not read. Over HTTP/1.1 the socket sees it: nothing more can be written ([`WriteStall`]). Over
 //! HTTP/2 the connection goes on while a client gives single streams no window, so each answer notes when its client last took
 //! something of it ([`UnreadBody`]), and one loop for all connections ends those with an answer that stands still
-//! ([`UnreadWatch`]).
+//! ([`UnreadWatch`]). The connections of an application are not ours: for those see `unread_service`.
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,11 +16,12 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::unread_service::ServiceReplies;
 use crate::server::edge::respond::ReplyBody;
 
 /// How much of an answer a client takes, at least, in the time after which it counts as not reading. It is also the size of the
 /// pieces in which answers are handed to HTTP/2: that of its usual frame.
-const PROGRESS_BYTES_MIN: usize = 16 << 10;
+pub(super) const PROGRESS_BYTES_MIN: usize = 16 << 10;
 
 /// How often the loop looks, in parts of that time.
 const LOOKS: u32 = 4;
@@ -83,7 +84,7 @@ pub(super) fn is_late(error: &io::Error) -> bool {
 }
 
 #[derive(Debug)]
-struct NotRead;
+pub(super) struct NotRead;
 
 impl fmt::Display for NotRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,7 +98,9 @@ impl std::error::Error for NotRead {}
 pub(crate) struct UnreadWatch {
     since: Instant,
     connections: Mutex<Vec<Weak<UnreadReplies>>>,
-    /// Connections that were ended because an answer was not read.
+    /// The answers of a service in an application.
+    pub(crate) of_service: Arc<ServiceReplies>,
+    /// Connections that were ended because an answer was not read, and answers of a service that were let go.
     pub(crate) ended: AtomicU64,
 }
 
@@ -121,7 +124,9 @@ struct ReadProgress {
 
 impl UnreadWatch {
     pub(crate) fn new() -> Self {
-        Self { since: Instant::now(), connections: Mutex::default(), ended: AtomicU64::new(0) }
+        let since = Instant::now();
+        let of_service = Arc::new(ServiceReplies::new(since));
+        Self { since, connections: Mutex::default(), of_service, ended: AtomicU64::new(0) }
     }
 
     /// A connection that is watched as long as the returned value lives.
@@ -140,6 +145,7 @@ impl UnreadWatch {
     }
 
     fn look(&self, patience: Duration) {
+        self.ended.fetch_add(self.of_service.let_go(patience.as_secs()), Relaxed);
         let mut alive = Vec::new();
         lock(&self.connections).retain(|known| {
             let connection = known.upgrade();

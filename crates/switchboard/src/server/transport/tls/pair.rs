@@ -1,25 +1,16 @@
 //! From two texts in PEM form to a pair that can be shown to clients, or to the one sentence that says what is wrong with
-//! which of them. The files are checked at an interval and read again when they have changed; nothing here blocks a thread
-//! that serves requests.
+//! which of them.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
-use std::sync::PoisonError;
-use std::time::Duration;
 
 use rustls::InconsistentKeys;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::{PemObject, SectionKind};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-use tokio::io::AsyncReadExt;
 
-use super::{Tls, TlsError};
-use crate::server::file_version::FileVersion;
-
-/// A certificate with all that vouch for it takes a few kilobytes.
-pub(super) const FILE_BYTES_MAX: u64 = 1 << 20;
+use super::TlsError;
+use crate::reloaded::RELOADED_FILE_BYTES_MAX;
 
 /// What the two are called in a refusal.
 pub(super) struct Labels {
@@ -36,20 +27,13 @@ impl Labels {
         Self { certificate: "the text of the certificate".to_owned(), key: "the text of the key".to_owned() }
     }
 
-    pub(super) fn no_certificate_file(&self, error: &io::Error) -> TlsError {
-        TlsError::about_certificate(format!("{} cannot be read: {error}", self.certificate))
+    pub(super) fn about_certificate(&self, why: &str) -> TlsError {
+        TlsError::about_certificate(format!("{} {why}", self.certificate))
     }
 
-    pub(super) fn no_key_file(&self, error: &io::Error) -> TlsError {
-        TlsError::about_key(format!("{} cannot be read: {error}", self.key))
+    pub(super) fn about_key(&self, why: &str) -> TlsError {
+        TlsError::about_key(format!("{} {why}", self.key))
     }
-}
-
-/// The bytes of a file; of one that is too large, too many.
-pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// Whether all users of this machine can read a file.
@@ -68,15 +52,12 @@ pub(super) fn is_exposed(path: &Path) -> bool {
 
 /// The pair, if the two are what they should be and belong together.
 pub(super) fn pair(certificate: &[u8], key: &[u8], labels: &Labels) -> Result<CertifiedKey, TlsError> {
-    let chain =
-        chain(certificate).map_err(|why| TlsError::about_certificate(format!("{} {why}", labels.certificate)))?;
-    let about_key = |why: String| TlsError::about_key(format!("{} {why}", labels.key));
-    let key = private_key(key).map_err(about_key)?;
+    let chain = chain(certificate).map_err(|why| labels.about_certificate(&why))?;
+    let key = private_key(key).map_err(|why| labels.about_key(&why))?;
     let key = aws_lc_rs::default_provider().key_provider.load_private_key(key).map_err(|_| {
-        about_key(
+        labels.about_key(
             "holds a private key that cannot be used; expected RSA of 2048 bits or more, ECDSA on P-256, P-384 or \
-             P-521, or Ed25519"
-                .to_owned(),
+             P-521, or Ed25519",
         )
     })?;
     let pair = CertifiedKey::new(chain, key);
@@ -85,15 +66,12 @@ pub(super) fn pair(certificate: &[u8], key: &[u8], labels: &Labels) -> Result<Ce
         Err(rustls::Error::InconsistentKeys(_)) if fits_another(&pair) => {
             let why =
                 "does not begin with the server's own certificate; put it first, and those that vouch for it below";
-            Err(TlsError::about_certificate(format!("{} {why}", labels.certificate)))
+            Err(labels.about_certificate(why))
         }
         Err(rustls::Error::InconsistentKeys(_)) => {
-            Err(about_key(format!("is not the key of the certificate in {}", labels.certificate)))
+            Err(labels.about_key(&format!("is not the key of the certificate in {}", labels.certificate)))
         }
-        Err(_) => {
-            let why = "holds a certificate that cannot be read; expected X.509 version 3";
-            Err(TlsError::about_certificate(format!("{} {why}", labels.certificate)))
-        }
+        Err(_) => Err(labels.about_certificate("holds a certificate that cannot be read; expected X.509 version 3")),
     }
 }
 
@@ -148,55 +126,11 @@ fn sections(pem: &[u8]) -> Result<Vec<(SectionKind, Vec<u8>)>, String> {
     if pem.trim_ascii().is_empty() {
         return Err("is empty".to_owned());
     }
-    if pem.len() as u64 > FILE_BYTES_MAX {
-        return Err(format!("is larger than {FILE_BYTES_MAX} bytes"));
+    if pem.len() as u64 > RELOADED_FILE_BYTES_MAX {
+        return Err(format!("is larger than {RELOADED_FILE_BYTES_MAX} bytes"));
     }
     <(SectionKind, Vec<u8>)>::pem_slice_iter(pem)
         .collect::<Result<_, _>>()
         // The error may quote the text, which may be a key.
         .map_err(|_| "is broken: a part of it does not end, or is not base64".to_owned())
-}
-
-/// The versions of the certificate and the key files that were last read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PairVersion([FileVersion; 2]);
-
-impl PairVersion {
-    pub(super) fn of(certificate: &Path, key: &Path) -> Self {
-        Self([FileVersion::of(certificate), FileVersion::of(key)])
-    }
-
-    pub(super) async fn of_now(certificate: &Path, key: &Path) -> Self {
-        Self([FileVersion::of_now(certificate).await, FileVersion::of_now(key).await])
-    }
-}
-
-/// Reads both files.
-pub(super) async fn read_pair(certificate: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
-    let labels = Labels::of_files(certificate, key);
-    let certificate = bytes(certificate).await.map_err(|error| labels.no_certificate_file(&error))?;
-    let key = bytes(key).await.map_err(|error| labels.no_key_file(&error))?;
-    pair(&certificate, &key, &labels)
-}
-
-async fn bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    tokio::fs::File::open(path).await?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).await?;
-    Ok(bytes)
-}
-
-/// Looks for new files until it is dropped, and logs the outcome.
-pub(crate) async fn reload_on_change(tls: Tls, every: Duration) {
-    let Some(files) = &tls.0.files else { return };
-    loop {
-        tokio::time::sleep(every).await;
-        let version = PairVersion::of_now(&files.certificate, &files.key).await;
-        if version == *files.seen.lock().unwrap_or_else(PoisonError::into_inner) {
-            continue;
-        }
-        match tls.reload().await {
-            Ok(()) => tracing::info!(certificate = %files.certificate.display(), "certificate renewed"),
-            Err(error) => tracing::warn!(%error, "the new certificate was not taken; the old one stays in use"),
-        }
-    }
 }

@@ -4,7 +4,8 @@ use std::fs::{File, Permissions};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::{Tls, reload_on_change};
+use super::Tls;
+use crate::reloaded::reload_on_change;
 
 const FIRST: [&str; 2] = [
     include_str!("../../../../../../tests/certificates/first.cert.pem"),
@@ -226,7 +227,7 @@ async fn files_that_change_are_read_again_and_those_that_do_not_are_not() {
     let folder = Folder::with(FIRST);
     let tls = folder.load().unwrap();
     let every = Duration::from_secs(60);
-    let looking = reload_on_change(tls.clone(), every);
+    let looking = reload_on_change(tls.source(), every);
     let looks = async {
         tokio::time::sleep(every * 3).await;
         assert_eq!(tls.reloads(), [0, 0]);

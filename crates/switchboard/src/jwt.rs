@@ -1,4 +1,5 @@
-//! JSON Web Tokens (RFC 7519) in their compact form: taking one apart, without believing anything it says yet.
+//! JSON Web Tokens (RFC 7519) in their compact form: taking one apart, without believing anything it says yet. For servers, and for
+//! receivers of webhooks.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,25 +8,26 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 /// Longer tokens are refused unread.
-pub(super) const JWT_BYTES_MAX: usize = 16 << 10;
+pub(crate) const JWT_BYTES_MAX: usize = 16 << 10;
 
 /// How long the names in a token may be: callers become principals, which are stored with each task.
-pub(super) const CLAIM_BYTES_MAX: usize = 512;
+#[cfg(feature = "server")]
+pub(crate) const CLAIM_BYTES_MAX: usize = 512;
 
 /// A token whose signature nobody has looked at.
 #[derive(Debug)]
-pub(super) struct Unverified<'a> {
-    pub(super) header: Header,
+pub(crate) struct Unverified<'a> {
+    pub(crate) header: Header,
     /// What the signature is over.
-    pub(super) signed: &'a [u8],
-    pub(super) claims: Vec<u8>,
-    pub(super) signature: Vec<u8>,
+    pub(crate) signed: &'a [u8],
+    pub(crate) claims: Vec<u8>,
+    pub(crate) signature: Vec<u8>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Header {
-    pub(super) alg: String,
-    pub(super) kid: Option<String>,
+pub(crate) struct Header {
+    pub(crate) alg: String,
+    pub(crate) kid: Option<String>,
     typ: Option<String>,
     crit: Option<IgnoredAny>,
 }
@@ -45,7 +47,7 @@ const HS256_ALONE: &str = "eyJhbGciOiJIUzI1NiJ9";
 
 impl<'a> Unverified<'a> {
     /// None for what is not a token at all.
-    pub(super) fn read(token: &'a str) -> Option<Self> {
+    pub(crate) fn read(token: &'a str) -> Option<Self> {
         if token.len() > JWT_BYTES_MAX {
             return None;
         }
@@ -68,13 +70,13 @@ fn decode(part: &str) -> Option<Vec<u8>> {
 /// The audiences of a token: one, or a list.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Audiences {
+pub(crate) enum Audiences {
     One(String),
     Several(Vec<String>),
 }
 
 impl Audiences {
-    pub(super) fn has(&self, is_ours: impl Fn(&str) -> bool) -> bool {
+    pub(crate) fn has(&self, is_ours: impl Fn(&str) -> bool) -> bool {
         match self {
             Self::One(audience) => is_ours(audience),
             Self::Several(audiences) => audiences.iter().any(|audience| is_ours(audience)),
@@ -83,14 +85,15 @@ impl Audiences {
 }
 
 /// A time in seconds since 1970, which may have a fraction.
-pub(super) fn seconds(value: &Value) -> Option<i64> {
+pub(crate) fn seconds(value: &Value) -> Option<i64> {
     #[expect(clippy::cast_possible_truncation, reason = "a cast of a float stops at the ends of the range")]
     let whole = |fraction: f64| fraction.is_finite().then_some(fraction as i64);
     value.as_i64().or_else(|| value.as_f64().and_then(whole))
 }
 
 /// The texts of a claim: a list of them, or one text with spaces between them (`scope`, RFC 8693, 4.2).
-pub(super) fn words(claim: &Value) -> Vec<String> {
+#[cfg(feature = "server")]
+pub(crate) fn words(claim: &Value) -> Vec<String> {
     match claim {
         Value::String(text) => text.split_ascii_whitespace().map(str::to_owned).collect(),
         Value::Array(items) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
@@ -99,6 +102,7 @@ pub(super) fn words(claim: &Value) -> Vec<String> {
 }
 
 /// Whether a name in a token may become that of a principal.
-pub(super) fn is_name(text: &str) -> bool {
+#[cfg(feature = "server")]
+pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= CLAIM_BYTES_MAX && !text.chars().any(char::is_control)
 }

@@ -1,0 +1,212 @@
+//! A relay: an agent of this server whose work is done by an agent elsewhere, the upstream.
+//!
+//! Its callers have what every agent of a Switchboard has: durable tasks, streams that can be resumed, every version, binding and
+//! dialect, webhooks and owners. The upstream is called through the client of `switchboard` and needs to know nothing of it.
+//!
+//! A turn goes: the message is accepted and stored; it is sent to the upstream (`session`); the id of the upstream's task is kept
+//! as a checkpoint before anything is waited for; each update is passed on in the same commit as the checkpoint that names it. After
+//! a crash the next attempt reads the checkpoint and goes on with the same task: by the number of the last event, else with
+//! a snapshot of which only the new part is written (`progress`), else by asking for the task from time to time.
+//!
+//! `upstream` has what all turns share: the client, the card, the circuit breaker (`breaker`), limits and counters.
+//!
+//! ```
+//! use switchboard::client::Client;
+//! use switchboard::{AgentBuilder, Server, Turn};
+//! use switchboard_hub::relay::{Relay, RelayOptions};
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! // An agent of somebody else; any A2A agent will do.
+//! let echo = AgentBuilder::from_fn("Echo", |turn: Turn| async move { Ok(turn.answer(turn.text()).await?) });
+//! let upstream = Server::builder().agent(echo).build().unwrap().bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+//! let url = format!("http://{}", upstream.local_addr());
+//! tokio::spawn(upstream.run_until(std::future::pending(), std::time::Duration::ZERO));
+//!
+//! let relay = Relay::new(&url, Client::builder(), RelayOptions::default()).unwrap();
+//! let gateway = Server::builder().agent(AgentBuilder::new("Echo", relay)).build().unwrap();
+//! let answer = gateway.local("echo").unwrap().send_text("hello").await.unwrap();
+//! assert_eq!(answer.text(), "hello");
+//! # });
+//! ```
+
+mod breaker;
+mod progress;
+mod session;
+mod upstream;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard::client::ClientBuilder;
+use switchboard::{Agent, AgentError, Backoff, CallError, Dialect, Json, Recovery, Replies, Traits, Turn};
+
+use progress::Progress;
+use session::Session;
+use upstream::Upstream;
+pub use upstream::{RelayCounters, RelayHandle};
+
+/// How long a run of a relay may take if nothing is set: a year, which timers can still hold.
+const RUN_MAX: Duration = Duration::from_secs(365 * 86_400);
+/// How often a turn is taken up again after crashes of the gateway: each time the run goes on with the same task.
+const ATTEMPTS_MAX: u32 = 1_000;
+/// The pauses between these attempts.
+const ATTEMPT_PAUSE: Backoff = Backoff { min: Duration::from_secs(1), max: Duration::from_secs(30) };
+
+/// How a relay treats its upstream.
+///
+/// ```
+/// use std::time::Duration;
+/// use switchboard_hub::relay::{RelayOptions, Resend};
+///
+/// let mut options = RelayOptions::default();
+/// options.resend = Resend::Always;
+/// options.down_max = Duration::from_secs(60);
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RelayOptions {
+    /// What the upstream speaks, if its card does not tell.
+    pub dialect: Option<Dialect>,
+    /// Whether a message is sent again of which is not known whether it arrived.
+    pub resend: Resend,
+    /// How often a message is tried, the first time included, before the upstream counts as down.
+    pub tries_max: u32,
+    /// The pause after the first try; each later one is twice as long.
+    pub pause_first: Duration,
+    /// The longest pause between tries.
+    pub pause_max: Duration,
+    /// How long the upstream has for the first sign of life, connecting included: the head of an answer.
+    pub first_sign_max: Duration,
+    /// How long an upstream that does not stream may take for its answer to a message, if it answers only at the end.
+    pub answer_max: Duration,
+    /// How long a message that has not left waits for an upstream that is down, after its tries. Zero fails it at once.
+    pub down_max: Duration,
+    /// How long an upstream that is at work on a task may be away before the task is failed.
+    pub lost_max: Duration,
+    /// How long one run may take; none is no limit.
+    pub run_max: Option<Duration>,
+    /// How many tasks may be at work at the upstream at once, each with at most one stream; further ones wait.
+    pub calls_max: usize,
+    /// How many messages the upstream is sent within a second; further ones wait. None is no limit.
+    pub sends_per_second_max: Option<u32>,
+    /// The size of one answer and of one event.
+    pub answer_bytes_max: u64,
+    /// A name that no other gateway in front of the same upstream has, such as the public URL: contexts of two gateways with one
+    /// name and one caller would be one context at the upstream.
+    pub namespace: String,
+}
+
+/// Defaults of [`RelayOptions`].
+const TRIES_MAX_DEFAULT: u32 = 3;
+const PAUSE_FIRST_DEFAULT: Duration = Duration::from_secs(1);
+const PAUSE_MAX_DEFAULT: Duration = Duration::from_secs(4);
+const FIRST_SIGN_MAX_DEFAULT: Duration = Duration::from_secs(30);
+const ANSWER_MAX_DEFAULT: Duration = Duration::from_secs(3_600);
+const DOWN_MAX_DEFAULT: Duration = Duration::from_secs(300);
+const LOST_MAX_DEFAULT: Duration = Duration::from_secs(600);
+const CALLS_MAX_DEFAULT: usize = 1_000;
+const ANSWER_BYTES_MAX_DEFAULT: u64 = 32 << 20;
+
+impl Default for RelayOptions {
+    fn default() -> Self {
+        Self {
+            dialect: None,
+            resend: Resend::IfRecognised,
+            tries_max: TRIES_MAX_DEFAULT,
+            pause_first: PAUSE_FIRST_DEFAULT,
+            pause_max: PAUSE_MAX_DEFAULT,
+            first_sign_max: FIRST_SIGN_MAX_DEFAULT,
+            answer_max: ANSWER_MAX_DEFAULT,
+            down_max: DOWN_MAX_DEFAULT,
+            lost_max: LOST_MAX_DEFAULT,
+            run_max: None,
+            calls_max: CALLS_MAX_DEFAULT,
+            sends_per_second_max: None,
+            answer_bytes_max: ANSWER_BYTES_MAX_DEFAULT,
+            namespace: String::new(),
+        }
+    }
+}
+
+/// Whether a message is sent again of which is not known whether it arrived. It always has the same `messageId` and the same
+/// `Idempotency-Key`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Resend {
+    /// Only to an upstream whose card says that it recognises the repeat
+    /// ([`IDEMPOTENT_SENDS`](switchboard::IDEMPOTENT_SENDS)). Otherwise the task fails, and its reason says that the outcome is not known.
+    #[default]
+    IfRecognised,
+    /// Always: the work may be done twice.
+    Always,
+}
+
+/// An agent elsewhere, as an agent of this server. The module's documentation has an example.
+#[derive(Clone)]
+pub struct Relay {
+    upstream: Arc<Upstream>,
+}
+
+impl fmt::Debug for Relay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relay").field("upstream", &self.upstream.url()).finish_non_exhaustive()
+    }
+}
+
+/// Why there is no relay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RelayError(String);
+
+impl fmt::Display for RelayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RelayError {}
+
+impl From<CallError> for RelayError {
+    fn from(error: CallError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl Relay {
+    /// A relay to the agent at `url`, which is named as for [`Client::agent`](switchboard::client::Client::agent). `client` says with which
+    /// credentials, certificates and addresses; its limits and its policy for retries are those of the options. Nothing is called yet.
+    ///
+    /// # Errors
+    /// When `url` is none, or the client cannot be built.
+    pub fn new(url: &str, client: ClientBuilder, options: RelayOptions) -> Result<Self, RelayError> {
+        Ok(Self { upstream: Arc::new(Upstream::new(url, client, options)?) })
+    }
+
+    /// The relay's view of its upstream, for operators: its card, whether it answers, what was counted.
+    #[must_use]
+    pub fn handle(&self) -> RelayHandle {
+        RelayHandle::new(self.upstream.clone())
+    }
+}
+
+impl Agent for Relay {
+    async fn run(&self, turn: Turn) -> Result<(), AgentError> {
+        // Boxed, because the future of an agent is moved when it is started.
+        Box::pin(Session::run(&self.upstream, &turn)).await
+    }
+
+    async fn cancel_left_over(&self, checkpoint: Json) {
+        if let Ok(progress) = checkpoint.deserialize::<Progress>() {
+            session::cancel_left_over(&self.upstream, &progress).await;
+        }
+    }
+
+    fn traits(&self) -> Traits {
+        let options = self.upstream.options();
+        Traits::default()
+            .with_replies(Replies::Either)
+            .with_recovery(Recovery::Retry { attempts_max: Some(ATTEMPTS_MAX), backoff: Some(ATTEMPT_PAUSE) })
+            .with_run_max(options.run_max.unwrap_or(RUN_MAX))
+            .with_runs_max(options.calls_max)
+    }
+}

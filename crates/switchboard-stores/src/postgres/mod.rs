@@ -1,0 +1,41 @@
+//! Tasks in PostgreSQL, which several processes share. Each process writes commits in batches, one round trip each, and reads
+//! with pipelined statements. Only the clock of the database decides about leases and other waiting times.
+//!
+//! Nothing of a task is cached, so each process sees what the others wrote. A thread of its own drives the connections.
+
+mod audit;
+mod commit;
+mod connect;
+mod deliveries;
+mod download;
+mod error;
+mod fold;
+mod hints;
+mod list;
+mod migrate;
+mod options;
+mod outlined;
+mod prune;
+mod quarantine;
+mod read;
+mod rows;
+mod runs;
+mod schema;
+mod scopes;
+mod store;
+mod text;
+mod thread;
+mod tls;
+mod totals;
+mod writer;
+
+pub use crate::secret_keys::{SecretKeys, SecretKeysError};
+pub use error::PostgresError;
+pub use hints::PostgresHints;
+pub use migrate::SchemaStatus;
+pub use options::PostgresOptions;
+pub use store::PostgresStore;
+pub use thread::{migrate, status};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! What a store on PostgreSQL is told when it is opened, and the address of the database.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use switchboard_engine::ports::Clock;
+use tokio_postgres::Config;
+
+use super::error::PostgresError;
+use crate::secret_keys::SecretKeys;
+
+/// Connections that read; their statements are pipelined, so a few serve many callers.
+const READERS: usize = 4;
+/// The longest name of a schema, as PostgreSQL has it.
+const NAME_BYTES_MAX: usize = 63;
+
+/// How to open a store on PostgreSQL.
+#[derive(Clone)]
+pub struct PostgresOptions {
+    /// `postgres://user:password@host:port/database?sslmode=…`. Several hosts may be given for failover.
+    pub(super) url: String,
+    /// The schema that holds the tables.
+    pub(super) schema: String,
+    /// The name of this process. A process that starts under the same name takes over what its predecessor left at once.
+    pub(super) replica: Option<String>,
+    pub(super) secrets: Option<SecretKeys>,
+    pub(super) statement_timeout: Duration,
+    pub(super) readers: usize,
+    pub(super) time: TimeSource,
+    pub(super) migrates: bool,
+}
+
+/// Whose clock decides about leases and other waiting times.
+#[derive(Clone)]
+pub(super) enum TimeSource {
+    /// The clock of the server, which all processes share.
+    Database,
+    /// A clock that a test moves.
+    #[cfg_attr(not(test), expect(dead_code, reason = "only tests decide the time"))]
+    Given(Arc<dyn Clock>),
+}
+
+impl fmt::Debug for PostgresOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The address may have a password in it.
+        f.debug_struct("PostgresOptions")
+            .field("schema", &self.schema)
+            .field("replica", &self.replica)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PostgresOptions {
+    /// A store in this database, in the schema `switchboard`.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            schema: "switchboard".to_owned(),
+            replica: None,
+            secrets: None,
+            statement_timeout: Duration::from_secs(30),
+            readers: READERS,
+            time: TimeSource::Database,
+            migrates: true,
+        }
+    }
+
+    /// The keys that the secrets of webhooks are encrypted with. A store that is given none refuses webhooks with secrets.
+    #[must_use]
+    pub fn secrets(mut self, keys: SecretKeys) -> Self {
+        self.secrets = Some(keys);
+        self
+    }
+
+    /// Another schema.
+    #[must_use]
+    pub fn schema(mut self, name: impl Into<String>) -> Self {
+        self.schema = name.into();
+        self
+    }
+
+    /// The name of this process among those that share the database. Without one, a name is drawn at random.
+    #[must_use]
+    pub fn replica(mut self, name: impl Into<String>) -> Self {
+        self.replica = Some(name.into());
+        self
+    }
+
+    /// The longest time that one statement may take.
+    #[must_use]
+    pub fn statement_timeout(mut self, timeout: Duration) -> Self {
+        self.statement_timeout = timeout;
+        self
+    }
+
+    /// Whether opening brings the schema to the version of this build; otherwise an older schema is an error.
+    #[must_use]
+    pub fn migrates(mut self, migrates: bool) -> Self {
+        self.migrates = migrates;
+        self
+    }
+
+    /// Lets a test decide the time.
+    #[cfg(test)]
+    pub(super) fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.time = TimeSource::Given(clock);
+        self
+    }
+
+    /// The address without what the client library does not know, and the file of certificates that it names.
+    pub(super) fn parse(&self) -> Result<(Config, Option<PathBuf>), PostgresError> {
+        let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        if self.schema.is_empty() || self.schema.len() > NAME_BYTES_MAX || !self.schema.chars().all(is_name) {
+            return Err(PostgresError(format!("schema `{}`: expected letters, digits and `_`", self.schema)));
+        }
+        let (base, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
+        let (mut kept, mut root) = (Vec::new(), None);
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("sslrootcert", file)) => root = Some(PathBuf::from(file)),
+                _ => kept.push(pair),
+            }
+        }
+        let url = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };
+        let parsed: Result<Config, _> = url.parse();
+        let mut config = parsed.map_err(|error| {
+            use std::error::Error as _;
+            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            PostgresError(format!(
+                "the address is not valid ({why}); expected postgres://user:password@host:port/database"
+            ))
+        })?;
+        if config.get_hosts().is_empty() {
+            return Err(PostgresError(
+                "the address names no host; expected postgres://user@host:port/database".to_owned(),
+            ));
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("switchboard");
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(Duration::from_secs(5));
+        }
+        // Writes go to the primary, so with several hosts the one that takes writes is used.
+        config.target_session_attrs(tokio_postgres::config::TargetSessionAttrs::ReadWrite);
+        config.keepalives(true).keepalives_idle(Duration::from_secs(15)).keepalives_interval(Duration::from_secs(5));
+        config.keepalives_retries(3).tcp_user_timeout(Duration::from_secs(20));
+        Ok((config, root))
+    }
+}

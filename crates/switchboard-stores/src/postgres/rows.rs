@@ -1,0 +1,291 @@
+//! Converts rows to the model's types and back, and says what the checksum of each row covers. A checksum is computed by the process
+//! that writes the row, so it covers what that process sends, and not what the database adds: leases, the links between commits,
+//! and the progress of deliveries.
+
+use switchboard_core::call::Owner;
+use switchboard_core::lifecycle::{Event, Head};
+use switchboard_core::model::{AgentName, Timestamp};
+use switchboard_engine::ports::store::{Accept, Scope, StoreError};
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+
+use super::error::corrupt;
+use super::text;
+use crate::checksum::{Checksum, ContentHash};
+use crate::record::{decode_artifacts, phase_from_number, phase_number, state_from_number, state_number};
+
+// A number is never reused for another table, because stored checksums depend on it. SQLite's are below 100.
+const TASK: u64 = 101;
+const ORIGIN: u64 = 102;
+const LOG: u64 = 103;
+const CHUNK: u64 = 104;
+const PUSH: u64 = 105;
+const ACCEPTED: u64 = 106;
+
+/// The columns of a task, in the order [`TaskRow::read`] reads them.
+macro_rules! task_columns {
+    () => {
+        "t.task_no, t.id, t.context_id, t.phase, t.state, t.status_at, t.version, t.seq, t.turns, t.turn, t.fence, t.attempt, \
+         t.running, t.cancel_requested, t.push_configs, t.deadline, t.artifacts, t.story_version, t.artifact_version, \
+         t.status_version, t.floor_seq, t.floor_version, t.checksum, t.scope_no, t.origin_checksum"
+    };
+}
+pub(super) use task_columns;
+
+/// The first column after the task's.
+pub(super) const AFTER_TASK: usize = 25;
+
+/// The time by the clock that decides, which is the first parameter of a statement if a test gives it.
+macro_rules! now {
+    () => {
+        "coalesce($1::bigint, (extract(epoch from clock_timestamp()) * 1000)::bigint)"
+    };
+}
+pub(super) use now;
+
+/// A column, or the error of a row that is not as this build writes it.
+pub(super) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, StoreError> {
+    row.try_get(column).map_err(corrupt)
+}
+
+/// PostgreSQL's integers end at 2^63, which no count here reaches.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(super) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// The checksum of what every commit sets. `artifacts` is the stored form of the head's artifacts.
+pub(super) fn of_head(task_no: i64, head: &Head, artifacts: &str) -> i64 {
+    let Head {
+        id,
+        context_id,
+        agent: _,
+        phase,
+        state,
+        status_at,
+        version,
+        seq,
+        turns,
+        turn,
+        fence,
+        attempt,
+        running,
+        cancel_requested,
+        push_configs,
+        deadline,
+        artifacts: _,
+    } = head;
+    Checksum::of_table(TASK)
+        .number(task_no)
+        .text(id.as_str())
+        .text(context_id.as_str())
+        .number(phase_number(*phase))
+        .number(state_number(*state))
+        .number(status_at.as_ms())
+        .number(signed(*version))
+        .number(signed(*seq))
+        .number((*turns).into())
+        .number((*turn).into())
+        .number(signed(*fence))
+        .number((*attempt).into())
+        .number((*running).into())
+        .number((*cancel_requested).into())
+        .number((*push_configs).into())
+        .optional_number(deadline.map(Timestamp::as_ms))
+        .text(artifacts)
+        .finish()
+}
+
+/// The checksum of what only the first commit sets.
+pub(super) fn of_origin(task_no: i64, id: &str, scope_no: i64) -> i64 {
+    Checksum::of_table(ORIGIN).number(task_no).text(id).number(scope_no).finish()
+}
+
+pub(super) struct LogColumns {
+    pub(super) task_no: i64,
+    pub(super) version: i64,
+    pub(super) last_seq: i64,
+    pub(super) visible: i64,
+    pub(super) at: i64,
+    pub(super) nonce: i64,
+}
+
+impl LogColumns {
+    pub(super) fn checksum(&self, record: ContentHash) -> i64 {
+        let Self { task_no, version, last_seq, visible, at, nonce } = *self;
+        let numbers = [task_no, version, last_seq, visible, at, nonce];
+        numbers.into_iter().fold(Checksum::of_table(LOG), Checksum::number).content(record).finish()
+    }
+}
+
+pub(super) fn of_chunk(task_no: i64, version: i64, chunk_no: i64, bytes: ContentHash) -> i64 {
+    Checksum::of_table(CHUNK).number(task_no).number(version).number(chunk_no).content(bytes).finish()
+}
+
+pub(super) fn of_accept(task_no: i64, accept: &Accept) -> i64 {
+    Checksum::of_table(ACCEPTED)
+        .number(task_no)
+        .bytes(&accept.key)
+        .bytes(&accept.digest)
+        .number(accept.turn.into())
+        .number(signed(accept.after_seq))
+        .number(accept.expires.as_ms())
+        .finish()
+}
+
+/// What was registered for a webhook, with its secrets encrypted.
+pub(super) struct PushColumns {
+    pub(super) task_no: i64,
+    pub(super) config_id: String,
+    pub(super) url: String,
+    pub(super) token: Option<String>,
+    pub(super) auth_scheme: Option<String>,
+    pub(super) auth_credentials: Option<String>,
+    pub(super) dialect: String,
+}
+
+impl PushColumns {
+    pub(super) fn checksum(&self) -> i64 {
+        let Self { task_no, config_id, url, token, auth_scheme, auth_credentials, dialect } = self;
+        Checksum::of_table(PUSH)
+            .number(*task_no)
+            .text(config_id)
+            .text(url)
+            .optional_text(token.as_deref())
+            .optional_text(auth_scheme.as_deref())
+            .optional_text(auth_credentials.as_deref())
+            .text(dialect)
+            .finish()
+    }
+}
+
+/// The heads of the chains of commits that a reader must fold, newest first. Each log row points to the next commit of its
+/// chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Chains {
+    pub(super) story: i64,
+    pub(super) artifact: i64,
+    pub(super) status: i64,
+}
+
+/// Which chains a commit is added to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OnChains {
+    pub(super) story: bool,
+    pub(super) artifact: bool,
+    pub(super) status: bool,
+}
+
+impl OnChains {
+    pub(super) fn of(events: &[Event], folds: bool) -> Self {
+        let writes_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
+        let sets_status = |event: &Event| matches!(event, Event::Opened { .. } | Event::StatusChanged { .. });
+        Self {
+            story: folds && !events.iter().all(writes_artifact),
+            artifact: events.iter().any(writes_artifact),
+            status: events.iter().any(sets_status),
+        }
+    }
+}
+
+/// A record as it is stored.
+pub(super) struct TaskRow {
+    pub(super) task_no: i64,
+    pub(super) head: Head,
+    pub(super) chains: Chains,
+    pub(super) floor_seq: i64,
+    pub(super) floor_version: i64,
+}
+
+impl TaskRow {
+    /// Reads the columns of [`task_columns`], if they match their checksums.
+    pub(super) fn read(row: &Row, agent: &AgentName) -> Result<Self, StoreError> {
+        let small = |column| -> Result<u32, StoreError> {
+            let number: i64 = get(row, column)?;
+            u32::try_from(number).map_err(|_| corrupt(format_args!("{number} where a small count was written")))
+        };
+        let task_no = get(row, 0)?;
+        let artifacts: &str = get(row, 16)?;
+        let head = Head {
+            id: (&*text::read(get(row, 1)?)).into(),
+            context_id: (&*text::read(get(row, 2)?)).into(),
+            agent: agent.clone(),
+            phase: phase_from_number(get::<i16>(row, 3)?.into())?,
+            state: state_from_number(get::<i16>(row, 4)?.into())?,
+            status_at: Timestamp::from_ms(get(row, 5)?),
+            version: unsigned(get(row, 6)?),
+            seq: unsigned(get(row, 7)?),
+            turns: small(8)?,
+            turn: small(9)?,
+            fence: unsigned(get(row, 10)?),
+            attempt: small(11)?,
+            running: get(row, 12)?,
+            cancel_requested: get(row, 13)?,
+            push_configs: small(14)?,
+            deadline: get::<Option<i64>>(row, 15)?.map(Timestamp::from_ms),
+            artifacts: decode_artifacts(&text::read(artifacts))?.into(),
+        };
+        let scope_no = get(row, 23)?;
+        if get::<i64>(row, 22)? != of_head(task_no, &head, &text::read(artifacts))
+            || get::<i64>(row, 24)? != of_origin(task_no, head.id.as_str(), scope_no)
+        {
+            return Err(corrupt("its row does not match its checksum"));
+        }
+        let chains = Chains { story: get(row, 17)?, artifact: get(row, 18)?, status: get(row, 19)? };
+        Ok(Self { task_no, head, chains, floor_seq: get(row, 20)?, floor_version: get(row, 21)? })
+    }
+}
+
+/// A scope from three columns: tenant, principal, agent.
+pub(super) fn read_scope(row: &Row, first: usize) -> Result<Scope, StoreError> {
+    let owner = Owner {
+        tenant: text::read(get(row, first)?).into_owned().into(),
+        principal: text::read(get(row, first + 1)?).into_owned().into(),
+    };
+    Ok(Scope { owner, agent: (&*text::read(get(row, first + 2)?)).into() })
+}
+
+/// The columns of a commit, in the order [`LogRow::read`] reads them.
+macro_rules! log_columns {
+    () => {
+        "l.task_no, l.version, l.last_seq, l.visible, l.at, l.nonce, l.prev_story, l.prev_artifact, l.checksum, l.record"
+    };
+}
+pub(super) use log_columns;
+
+/// A commit as it is stored.
+pub(super) struct LogRow {
+    pub(super) columns: LogColumns,
+    pub(super) prev_artifact: i64,
+    pub(super) record: String,
+}
+
+impl LogRow {
+    /// Reads a row, if it matches its checksum.
+    pub(super) fn read(row: &Row) -> Result<Self, StoreError> {
+        let columns = LogColumns {
+            task_no: get(row, 0)?,
+            version: get(row, 1)?,
+            last_seq: get(row, 2)?,
+            visible: get::<i32>(row, 3)?.into(),
+            at: get(row, 4)?,
+            nonce: get(row, 5)?,
+        };
+        let record: String = get(row, 9)?;
+        if get::<i64>(row, 8)? != columns.checksum(ContentHash::of(record.as_bytes())) {
+            return Err(corrupt(format_args!("commit {} does not match its checksum", columns.version)));
+        }
+        Ok(Self { columns, prev_artifact: get(row, 7)?, record })
+    }
+
+    pub(super) fn version(&self) -> i64 {
+        self.columns.version
+    }
+}
+
+pub(super) fn missing(task_no: i64, version: i64) -> StoreError {
+    corrupt(format_args!("commit {version} of task number {task_no} is missing"))
+}

@@ -1,0 +1,432 @@
+//! The tables and functions. Each migration takes the schema from one version to the next and is never edited once released: a
+//! later change is a new migration. Processes of the version before may run while it is applied, so a migration only adds
+//! (expand); what is no longer used is removed by a later one (contract). Functions carry a number in their name, and a changed
+//! function gets a new number, so that each build calls the one it knows.
+//!
+//! A commit is one row of `log` and one of `task`; further rows only for what it brings: an idempotency key, chunks, webhooks.
+//! All rows of a batch are written by one call of `commit_v1`, whose number of statements does not depend on the batch.
+
+/// What one version adds to the one before.
+pub(super) struct Migration {
+    pub(super) sql: &'static str,
+    /// Builds that know at least this version can work with the schema after this migration.
+    pub(super) works_from: i32,
+}
+
+pub(super) const MIGRATIONS: &[Migration] = &[Migration { sql: V1, works_from: 1 }];
+
+/// The version that this build writes.
+pub(super) const VERSION: i32 = 1;
+
+/// The numbers of one commit in the array that `commit_v1` gets, in this order. `commit.rs` fills them.
+pub(super) const COMMIT_NUMBERS: usize = 26;
+
+macro_rules! input {
+    ($from:literal, $until:literal) => {
+        concat!(
+            "(select (o + 1)::int as ord, c_nums[o*26+1] as task_no, c_nums[o*26+2] as expected, c_nums[o*26+3] as fence_wanted,
+                     c_nums[o*26+4] as flags, c_nums[o*26+5] as lease, c_nums[o*26+6] as lease_ms, c_nums[o*26+7] as scope_no,
+                     c_nums[o*26+8] as agent_no, c_nums[o*26+9]::smallint as phase, c_nums[o*26+10]::smallint as state,
+                     c_nums[o*26+11] as status_at, c_nums[o*26+12] as version, c_nums[o*26+13] as seq, c_nums[o*26+14] as turns,
+                     c_nums[o*26+15] as turn, c_nums[o*26+16] as fence, c_nums[o*26+17] as attempt,
+                     c_nums[o*26+18] as push_configs, c_nums[o*26+19] as deadline, c_nums[o*26+20] as checksum,
+                     c_nums[o*26+21] as visible, c_nums[o*26+22] as at, c_nums[o*26+23] as nonce, c_nums[o*26+24] as weight,
+                     c_nums[o*26+25] as log_checksum, c_nums[o*26+26] as origin_checksum
+                from generate_series(", $from, ", ", $until, " - 1) as o)"
+        )
+    };
+}
+
+const V1: &str = concat!(
+    "
+create table meta (name text collate \"C\" primary key, value bigint not null);
+-- The newest time that a process has seen, and until when ages are ignored. This and all times: milliseconds since 1970 UTC.
+insert into meta values ('seen_at', 0), ('held_until', 0);
+
+-- A process that serves, by the name it was given. Names that were drawn at random are removed when nothing refers to them.
+create table replica (
+    replica_no int generated always as identity primary key,
+    name text collate \"C\" not null unique,
+    started_at bigint not null
+);
+
+create table agent (
+    agent_no int generated always as identity primary key,
+    name text collate \"C\" not null unique
+);
+
+create table scope (
+    scope_no bigint generated always as identity primary key,
+    tenant text collate \"C\" not null,
+    principal text collate \"C\" not null,
+    agent text collate \"C\" not null,
+    agent_no int not null,
+    unique (tenant, principal, agent)
+);
+
+-- Each process takes this many numbers for tasks at once.
+create sequence task_block increment by 1000 minvalue 1000;
+
+create table task (
+    task_no bigint not null,
+    scope_no bigint not null,
+    created_at bigint not null,
+    status_at bigint not null,
+    version bigint not null,          -- commits so far
+    seq bigint not null,              -- visible events so far
+    turns bigint not null,
+    turn bigint not null,
+    fence bigint not null,
+    attempt bigint not null,
+    push_configs bigint not null,
+    deadline bigint,
+    story_version bigint not null,    -- newest commit a reader must fold, artifacts aside; log.prev_story goes on
+    artifact_version bigint not null, -- newest commit that wrote to an artifact; log.prev_artifact goes on
+    status_version bigint not null,   -- the commit that set the status
+    floor_seq bigint not null default 0,     -- visible events up to here are no longer kept one by one
+    floor_version bigint not null default 0, -- of the commits up to here only those that readers fold are kept
+    claimable_at bigint,              -- while a run is at work: when another process may claim it
+    updated_at bigint not null,
+    closed_at bigint,
+    checksum bigint not null,         -- of what a commit sets
+    origin_checksum bigint not null,  -- of what the first commit sets
+    holder int,                       -- the replica that holds the lease
+    agent_no int not null,
+    phase smallint not null,          -- 0 unborn, 1 a task, 2 closed by a direct reply
+    state smallint not null,          -- 1 submitted 2 working 3 completed 4 failed 5 canceled 6 input 7 rejected 8 auth
+    hold smallint not null,           -- 0 released, 1 held, 2 its holder is known to be gone
+    prune_stage smallint not null,    -- of closed records: 0 its log is whole, 1 compacted, 2 not a task
+    running boolean not null,         -- whether a run is at work, or ought to be
+    begun boolean not null,           -- whether the run has begun
+    cancel_requested boolean not null,
+    id text collate \"C\" not null,
+    context_id text collate \"C\" not null,
+    artifacts text not null,          -- [[id, parts, bytes, turn, attempt, ...], ...]
+    primary key (task_no)
+) with (fillfactor = 80);
+create unique index task_by_id on task (id);
+create index task_by_status on task (scope_no, status_at, task_no) where phase = 1;
+create index task_by_context on task (context_id, scope_no, status_at, task_no) where phase = 1;
+create index task_by_due on task (agent_no, claimable_at) where running;
+create index task_by_cancel on task (task_no) where running and cancel_requested;
+create index task_by_closing on task (prune_stage, closed_at) where closed_at is not null;
+
+create table log (
+    task_no bigint not null,
+    version bigint not null,
+    last_seq bigint not null,         -- the task's seq after this commit
+    prev_story bigint not null,
+    prev_artifact bigint not null,
+    at bigint not null,
+    nonce bigint not null,            -- drawn by the writer, which finds its commit by it when it lost the answer
+    weight bigint not null,           -- bytes of the record and of its chunks
+    checksum bigint not null,
+    visible int not null,             -- how many visible events it holds
+    record text not null,             -- JSON
+    primary key (task_no, version)
+);
+
+-- Contents too large for a record, in pieces that are numbered within their commit.
+create table chunk (
+    task_no bigint not null,
+    version bigint not null,
+    chunk_no int not null,
+    part bigint not null,
+    start bigint not null,            -- where in the artifact's content this piece begins
+    checksum bigint not null,
+    artifact_id text collate \"C\",   -- null for the part of a message
+    bytes bytea not null,
+    primary key (task_no, version, chunk_no)
+);
+alter table chunk alter column bytes set storage external;
+
+-- One webhook of one task, and how far it has come.
+create table push (
+    push_no bigint generated always as identity primary key,
+    task_no bigint not null,
+    delivered_seq bigint not null,
+    failures bigint not null default 0,
+    due_at bigint,                    -- set while something waits or is under way: when it may be claimed (again)
+    claimed_until bigint,             -- set while a delivery is under way
+    last_attempt_at bigint,
+    created_at bigint not null,
+    checksum bigint not null,         -- of what was registered
+    claimed_by int,
+    parked boolean not null default false,
+    config_id text collate \"C\" not null,
+    url text not null,
+    token text,                       -- this and auth_credentials are encrypted
+    auth_scheme text,
+    auth_credentials text,
+    dialect text not null,
+    last_error text
+);
+create unique index push_by_task on push (task_no, config_id);
+create index push_by_due on push (due_at) where due_at is not null;
+
+-- Messages accepted before.
+create table accepted (
+    key bytea primary key,
+    digest bytea not null,
+    task_no bigint not null,
+    version bigint not null,
+    turn bigint not null,
+    after_seq bigint not null,
+    expires bigint not null,
+    checksum bigint not null
+);
+-- Rows come in the order in which they expire, so this index costs nearly nothing.
+create index accepted_by_expiry on accepted using brin (expires) with (pages_per_range = 16);
+
+-- Tasks that are gone but were too large to remove at once.
+create table removal (task_no bigint primary key);
+
+-- A chain of audit entries, each with the hash of the one before it. One process writes to a chain.
+create table audit_chain (
+    chain_no int generated always as identity primary key,
+    id text collate \"C\" not null unique,
+    anchor_no bigint not null,        -- the last entry that is no longer kept, 0 if all are
+    anchor_hash bytea not null,
+    last_no bigint not null,
+    last_hash bytea not null
+);
+create table audit (
+    chain_no int not null,
+    entry_no bigint not null,         -- without gaps
+    at bigint not null,
+    record text not null,
+    hash bytea not null,
+    primary key (chain_no, entry_no)
+);
+
+-- Writes the commits of a batch, each on its own terms: a refused one has changed nothing, and the others are written. New records
+-- come first. Locks are taken in one order, so that two batches never wait for each other: tasks by number, keys, new ids.
+-- Answers for each commit: 0 written, 1 conflict, 2 fenced, 3 its idempotency key is taken; and the state that the task was listed
+-- under before, -1 for none.
+create function commit_v1(
+    c_count int, c_new int, c_nums bigint[], c_ids text[], c_contexts text[], c_artifacts text[], c_records text[],
+    k_ord int[], k_keys bytea[], k_digests bytea[], k_nums bigint[],
+    b_ord int[], b_nums bigint[], b_artifacts text[], b_bytes bytea[],
+    w_ord int[], w_nums bigint[], w_configs text[], w_urls text[], w_tokens text[], w_schemes text[], w_credentials text[],
+    w_dialects text[], c_marks boolean, c_holder int, c_now bigint,
+    out statuses smallint[], out befores smallint[]
+) language plpgsql as $$
+#variable_conflict use_column
+declare
+    v_now bigint := coalesce(c_now, (extract(epoch from clock_timestamp()) * 1000)::bigint);
+    v_held bigint;
+    v_statuses smallint[] := array_fill(0::smallint, array[c_new]);
+    v_befores smallint[] := array_fill((-1)::smallint, array[c_new]);
+    v_checked smallint[];
+    v_listed smallint[];
+    v_lost int[];
+    v_ord int;
+begin
+    if c_new < c_count then
+        with i as materialized ", input!("c_new", "c_count"), ",
+             t as materialized (
+                select task_no, version, fence, running, claimable_at, hold, begun, phase, state
+                  from task where task_no = any (array(select i.task_no from i)) order by task_no for update)
+        select array_agg((case when t.task_no is null then 1
+                              when i.fence_wanted >= 0 and i.fence_wanted <> t.fence then 2
+                              when i.expected <> t.version then 1
+                              when i.lease = 2 and not (t.running and t.claimable_at <= v_now
+                                                        and (t.hold <> 0 and t.begun) = (i.flags & 8 <> 0)) then 1
+                              else 0 end)::smallint order by i.ord),
+               array_agg((case when t.phase = 1 then t.state else -1 end)::smallint order by i.ord)
+          into v_checked, v_listed
+          from i left join t on t.task_no = i.task_no;
+        v_statuses := v_statuses || v_checked;
+        v_befores := v_befores || v_listed;
+    end if;
+
+    if cardinality(k_ord) > 0 then
+        select value into v_held from meta where name = 'held_until';
+        with k as materialized (
+                select k.ord, k.key, k.digest, c_nums[(k.ord-1)*26+1] as task_no, c_nums[(k.ord-1)*26+12] as version,
+                       k_nums[(k.place-1)*4+1] as turn, k_nums[(k.place-1)*4+2] as after_seq,
+                       k_nums[(k.place-1)*4+3] as expires, k_nums[(k.place-1)*4+4] as checksum
+                  from unnest(k_ord, k_keys, k_digests) with ordinality as k(ord, key, digest, place)
+                 where v_statuses[k.ord] = 0),
+             won as (
+                insert into accepted (key, digest, task_no, version, turn, after_seq, expires, checksum)
+                select key, digest, task_no, version, turn, after_seq, expires, checksum from k order by key
+                on conflict (key) do update
+                   set digest = excluded.digest, task_no = excluded.task_no, version = excluded.version, turn = excluded.turn,
+                       after_seq = excluded.after_seq, expires = excluded.expires, checksum = excluded.checksum
+                 where accepted.expires <= v_now and v_held <= v_now
+                returning key)
+        select array_agg(k.ord) into v_lost from k where not exists (select 1 from won where won.key = k.key);
+        foreach v_ord in array coalesce(v_lost, '{}') loop
+            v_statuses[v_ord] := 3;
+        end loop;
+    end if;
+
+    if c_new > 0 then
+        with i as materialized ", input!("0", "c_new"), ",
+             done as (
+                insert into task (
+                    task_no, scope_no, created_at, status_at, version, seq, turns, turn, fence, attempt, push_configs, deadline,
+                    story_version, artifact_version, status_version, claimable_at, updated_at, closed_at, checksum,
+                    origin_checksum, holder, agent_no, phase, state, hold, prune_stage, running, begun, cancel_requested, id,
+                    context_id, artifacts)
+                select i.task_no, i.scope_no, i.at, i.status_at, i.version, i.seq, i.turns, i.turn, i.fence, i.attempt,
+                       i.push_configs, case when i.flags & 32 <> 0 then i.deadline end,
+                       case when i.flags & 64 <> 0 then i.version else 0 end,
+                       case when i.flags & 128 <> 0 then i.version else 0 end,
+                       case when i.flags & 256 <> 0 then i.version else 0 end,
+                       case when i.flags & 1 = 0 then null when i.lease = 0 then v_now else v_now + i.lease_ms end,
+                       i.at, case when i.flags & 16 <> 0 then i.at end, i.checksum, i.origin_checksum,
+                       case when i.flags & 1 <> 0 and i.lease <> 0 then c_holder end, i.agent_no::int, i.phase, i.state,
+                       case when i.flags & 1 <> 0 and i.lease <> 0 then 1 else 0 end, case when i.phase = 1 then 0 else 2 end,
+                       i.flags & 1 <> 0, i.flags & 1 <> 0 and i.lease = 1 and i.flags & 4 = 0, i.flags & 2 <> 0,
+                       x.id, x.context_id, x.artifacts
+                  from i join unnest(c_ids, c_contexts, c_artifacts) with ordinality as x(id, context_id, artifacts, ord)
+                    on x.ord = i.ord
+                 where v_statuses[i.ord] = 0
+                 order by x.id
+                on conflict do nothing
+                returning task_no)
+        select array_agg(i.ord) into v_lost from i
+         where v_statuses[i.ord] = 0 and not exists (select 1 from done where done.task_no = i.task_no);
+        foreach v_ord in array coalesce(v_lost, '{}') loop
+            v_statuses[v_ord] := 1;
+            delete from accepted using unnest(k_ord, k_keys) as k(ord, key)
+             where k.ord = v_ord and accepted.key = k.key and accepted.task_no = c_nums[(v_ord-1)*26+1];
+        end loop;
+    end if;
+
+    insert into log (task_no, version, last_seq, prev_story, prev_artifact, at, nonce, weight, checksum, visible, record)
+    select i.task_no, i.version, i.seq, coalesce(t.story_version, 0), coalesce(t.artifact_version, 0), i.at, i.nonce, i.weight,
+           i.log_checksum, i.visible::int, x.record
+      from ", input!("0", "c_count"), " as i
+      join unnest(c_records) with ordinality as x(record, ord) on x.ord = i.ord
+      left join task t on i.ord > c_new and t.task_no = i.task_no
+     where v_statuses[i.ord] = 0;
+
+    if c_new < c_count then
+        update task t
+           set status_at = i.status_at, version = i.version, seq = i.seq, turns = i.turns, turn = i.turn, fence = i.fence,
+               attempt = i.attempt, push_configs = i.push_configs, deadline = case when i.flags & 32 <> 0 then i.deadline end,
+               story_version = case when i.flags & 64 <> 0 then i.version else t.story_version end,
+               artifact_version = case when i.flags & 128 <> 0 then i.version else t.artifact_version end,
+               status_version = case when i.flags & 256 <> 0 then i.version else t.status_version end,
+               claimable_at = case when i.flags & 1 = 0 then null
+                                   when i.lease <> 0 then v_now + i.lease_ms
+                                   when not t.running then v_now
+                                   when t.hold = 0 and i.flags & 2 <> 0 then least(t.claimable_at, v_now)
+                                   else t.claimable_at end,
+               updated_at = i.at,
+               closed_at = coalesce(t.closed_at, case when i.flags & 16 <> 0 then i.at end),
+               checksum = i.checksum,
+               holder = case when i.flags & 1 = 0 then null when i.lease <> 0 then c_holder when t.running then t.holder end,
+               phase = i.phase, state = i.state,
+               hold = case when i.flags & 1 = 0 then 0 when i.lease <> 0 then 1 when t.running then t.hold else 0 end,
+               prune_stage = case when i.phase = 1 then 0 else 2 end,
+               running = i.flags & 1 <> 0,
+               begun = case when i.flags & 1 = 0 then false when i.lease = 1 then i.flags & 4 = 0 when i.lease = 2 then false
+                            else t.running and t.begun end,
+               cancel_requested = i.flags & 2 <> 0,
+               artifacts = x.artifacts
+          from ", input!("c_new", "c_count"), " as i
+          join unnest(c_artifacts) with ordinality as x(artifacts, ord) on x.ord = i.ord
+         where t.task_no = i.task_no and v_statuses[i.ord] = 0;
+    end if;
+
+    if cardinality(b_ord) > 0 then
+        insert into chunk (task_no, version, chunk_no, part, start, checksum, artifact_id, bytes)
+        select c_nums[(b.ord-1)*26+1], c_nums[(b.ord-1)*26+12], b_nums[(b.place-1)*4+1]::int, b_nums[(b.place-1)*4+2],
+               b_nums[(b.place-1)*4+3], b_nums[(b.place-1)*4+4], b.artifact_id, b.bytes
+          from unnest(b_ord, b_artifacts, b_bytes) with ordinality as b(ord, artifact_id, bytes, place)
+         where v_statuses[b.ord] = 0;
+    end if;
+
+    if cardinality(w_ord) > 0 then
+        delete from push using unnest(w_ord, w_configs) as w(ord, config_id)
+         where push.task_no = c_nums[(w.ord-1)*26+1] and push.config_id = w.config_id and v_statuses[w.ord] = 0;
+        insert into push (task_no, delivered_seq, created_at, checksum, config_id, url, token, auth_scheme, auth_credentials, dialect)
+        select c_nums[(w.ord-1)*26+1], w_nums[(w.place-1)*2+1], v_now, w_nums[(w.place-1)*2+2], w.config_id, w.url, w.token,
+               w.scheme, w.credentials, w.dialect
+          from unnest(w_ord, w_configs, w_urls, w_tokens, w_schemes, w_credentials, w_dialects) with ordinality
+               as w(ord, config_id, url, token, scheme, credentials, dialect, place)
+         where v_statuses[w.ord] = 0 and w.url is not null
+         order by w.place;
+    end if;
+
+    if c_marks then
+        update push set due_at = v_now
+          from ", input!("0", "c_count"), " as i
+         where push.task_no = i.task_no and i.flags & 512 <> 0 and v_statuses[i.ord] = 0
+           and push.due_at is null and not push.parked and push.delivered_seq < i.seq;
+    end if;
+
+    statuses := v_statuses;
+    befores := v_befores;
+end $$;
+
+-- Notes the time. If the clock was set back, all waiting times are shifted, so that each keeps its length.
+create function observe_clock_v1(o_now bigint) returns bigint language plpgsql as $$
+declare
+    v_now bigint := coalesce(o_now, (extract(epoch from clock_timestamp()) * 1000)::bigint);
+    v_seen bigint;
+begin
+    select value into v_seen from meta where name = 'seen_at';
+    if v_seen - v_now >= 1000 then
+        select value into v_seen from meta where name = 'seen_at' for update;
+        if v_seen - v_now >= 1000 then
+            update task set claimable_at = claimable_at - (v_seen - v_now) where running and hold <> 2;
+            update push set due_at = due_at - (v_seen - v_now) where due_at is not null;
+            update meta set value = v_now where name = 'seen_at';
+        end if;
+    elsif v_now > v_seen then
+        update meta set value = v_now where name = 'seen_at' and value < v_now;
+    end if;
+    return v_now;
+end $$;
+
+-- The first commit after which the task's seq is above a number. Seq never decreases from one commit to the next, so a binary
+-- search finds it; a task of a million commits takes twenty reads. Null if a commit is missing.
+create function first_version_after_v1(f_task bigint, f_seq bigint, f_low bigint, f_high bigint) returns bigint
+language plpgsql stable as $$
+declare
+    v_low bigint := f_low;
+    v_high bigint := f_high;
+    v_middle bigint;
+    v_seq bigint;
+begin
+    while v_low < v_high loop
+        v_middle := v_low + (v_high - v_low) / 2;
+        select last_seq into v_seq from log where task_no = f_task and version = v_middle;
+        if not found then
+            return null;
+        end if;
+        if v_seq > f_seq then
+            v_high := v_middle;
+        else
+            v_low := v_middle + 1;
+        end if;
+    end loop;
+    return v_low;
+end $$;
+
+-- For people with a database shell.
+create view a2a_tasks as
+select task.id,
+       task.context_id as context,
+       scope.agent,
+       (array['submitted', 'working', 'completed', 'failed', 'canceled', 'input-required', 'rejected', 'auth-required'])[task.state]
+           as state,
+       to_timestamp(task.status_at / 1000.0) as status_at,
+       to_timestamp(task.created_at / 1000.0) as created_at,
+       to_timestamp(task.updated_at / 1000.0) as updated_at,
+       scope.tenant,
+       scope.principal,
+       task.turns as messages,
+       task.seq as events,
+       task.push_configs,
+       task.running,
+       task.attempt
+  from task join scope using (scope_no)
+ where task.phase = 1;
+"
+);

@@ -1,0 +1,363 @@
+//! The store: its ports, and what its parts share. Each method of a port is one call of the module that does it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use switchboard_core::call::BoxFuture;
+use switchboard_core::model::{AgentName, ArtifactId, PushConfig, TaskId, Timestamp};
+use switchboard_engine::ports::audit::{AuditEntry, AuditPage, AuditRetention};
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
+use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
+use switchboard_engine::ports::store::{
+    Accepted, AcceptedTask, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, DueRun,
+    ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, Target,
+    TaskKey,
+};
+use switchboard_engine::ports::system::ClockRecord;
+use switchboard_engine::ports::{AuditLog, Deliveries, Outbox, Quarantine, Runs, TaskLog, Upkeep};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_postgres::Row;
+
+use super::audit::Audit;
+use super::commit::{NewPlace, Pending};
+use super::connect::{Connector, Params, Pool, Slot};
+use super::error::PostgresError;
+use super::hints::PostgresHints;
+use super::options::{PostgresOptions, TimeSource};
+use super::quarantine::Quarantined;
+use super::scopes::Scopes;
+use super::thread::StoreThread;
+use super::totals::Totals;
+use super::writer::Queue;
+use super::{deliveries, download, list, prune, read, runs};
+use crate::secret_keys::SecretKeys;
+
+/// A store on PostgreSQL.
+pub struct PostgresStore {
+    shared: Arc<Shared>,
+    hints: Arc<PostgresHints>,
+    /// Drives the connections; joined when the store is dropped.
+    _thread: StoreThread,
+}
+
+/// What the parts of a store share.
+pub(super) struct Shared {
+    pub(super) connector: Connector,
+    /// For reads of callers.
+    pub(super) readers: Pool,
+    /// For leases and deliveries, which must not wait behind reads.
+    pub(super) service: Pool,
+    /// For work that may take long.
+    pub(super) upkeep: Slot,
+    pub(super) queue: Queue,
+    pub(super) sender: mpsc::Sender<Pending>,
+    pub(super) scopes: Scopes,
+    pub(super) totals: Totals,
+    pub(super) audit: Audit,
+    pub(super) quarantine: Quarantined,
+    pub(super) secrets: Option<SecretKeys>,
+    pub(super) time: TimeSource,
+    pub(super) replica_no: i32,
+    pub(super) clock_record: ClockRecord,
+    /// Counts from a random number, so that no two commits have the same.
+    pub(super) next_nonce: AtomicI64,
+}
+
+impl Shared {
+    /// The time, if a test decides it.
+    pub(super) fn now(&self) -> Option<i64> {
+        match &self.time {
+            TimeSource::Database => None,
+            TimeSource::Given(clock) => Some(clock.now().as_ms()),
+        }
+    }
+
+    pub(super) async fn read(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
+        Ok(self.readers.query(&self.connector, sql, params).await?)
+    }
+
+    pub(super) async fn serve(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
+        Ok(self.service.query(&self.connector, sql, params).await?)
+    }
+
+    pub(super) async fn tend(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
+        let connection = self.upkeep.get(&self.connector).await?;
+        let result = connection.query(sql, params).await;
+        if result.is_err() {
+            self.upkeep.discard(&connection).await;
+        }
+        Ok(result?)
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<TaskKey, CommitError> {
+        let begun = Instant::now();
+        let place = match &commit.target {
+            Target::New { scope } => {
+                let numbers = self.scopes.make(self, scope).await?;
+                let task_no = self.scopes.next_task_no(self).await?;
+                Some(NewPlace { task_no, scope_no: numbers.scope_no, agent_no: numbers.agent_no.into() })
+            }
+            Target::Existing { .. } => None,
+        };
+        // An expired key of a removed task is in the way once at most.
+        for _ in 0..2 {
+            let nonce = self.next_nonce.fetch_add(1, Ordering::Relaxed);
+            let mut pending = Pending::of(&commit, place, nonce, self.secrets.as_ref())?;
+            let (answer, answered) = oneshot::channel();
+            pending.answer = Some(answer);
+            let closed = || CommitError::Store(StoreError::Unavailable("the store is closed".to_owned()));
+            self.totals.queued(1);
+            if self.sender.send(pending).await.is_err() {
+                return Err(closed());
+            }
+            let outcome = answered.await.map_err(|_| closed())?;
+            let (Err(CommitError::Duplicate(_)), Some(accept)) = (&outcome, &commit.accept) else {
+                self.totals.took(begun.elapsed());
+                return outcome;
+            };
+            if let Some(accepted) = read::find_accepted(self, accept.key).await? {
+                return Err(CommitError::Duplicate(accepted));
+            }
+            const FREE: &str = "delete from accepted a where a.key = $1
+                                   and not exists (select 1 from task t where t.task_no = a.task_no) returning 1";
+            self.serve(FREE, &[&&accept.key[..]]).await?;
+        }
+        Err(CommitError::Conflict)
+    }
+}
+
+/// Stands for what a writer does not look up; the caller of the writer does.
+pub(super) fn duplicate_of_unknown() -> Accepted {
+    Accepted { task_id: "".into(), digest: [0; 32], turn: 0, after_seq: 0 }
+}
+
+impl PostgresStore {
+    /// Opens a database, and brings its schema to the version of this build. This waits for the server, so it is called before
+    /// anything is served, or on a thread that may wait.
+    ///
+    /// # Errors
+    /// When the database cannot be reached or used, or another process runs under the name of this replica.
+    pub fn open(options: PostgresOptions) -> Result<Self, PostgresError> {
+        let (thread, shared, hints) = StoreThread::start(options)?;
+        Ok(Self { shared, hints, _thread: thread })
+    }
+
+    /// Hints between the processes that share the database.
+    #[must_use]
+    pub fn hints(&self) -> Arc<PostgresHints> {
+        self.hints.clone()
+    }
+}
+
+impl TaskLog for PostgresStore {
+    fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
+        Box::pin(self.shared.commit(commit))
+    }
+
+    fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>> {
+        Box::pin(async move { self.checked(id, read::head(&self.shared, scope, id).await) })
+    }
+
+    fn task<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        bytes_max: u64,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        Box::pin(async move { self.checked(id, read::task(&self.shared, scope, id, bytes_max, None).await) })
+    }
+
+    fn task_view<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        bytes_max: u64,
+        history_max: u32,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        Box::pin(
+            async move { self.checked(id, read::task(&self.shared, scope, id, bytes_max, Some(history_max)).await) },
+        )
+    }
+
+    fn task_as_accepted<'a>(
+        &'a self,
+        scope: &'a Scope,
+        accepted: &'a Accepted,
+        bytes_max: u64,
+    ) -> BoxFuture<'a, Result<Option<AcceptedTask>, StoreError>> {
+        let read = read::task_as_accepted(&self.shared, scope, accepted, bytes_max);
+        Box::pin(async move { self.checked(&accepted.task_id, read.await) })
+    }
+
+    fn log(&self, key: TaskKey, after_seq: u64, limit: usize) -> BoxFuture<'_, Result<LogPage, StoreError>> {
+        Box::pin(async move {
+            let read = read::log(&self.shared, key, after_seq, limit).await;
+            read.map_err(|error| match error {
+                StoreError::Corrupt(reason) => StoreError::Damaged(reason),
+                other => other,
+            })
+        })
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        artifact: &'a ArtifactId,
+        part: Option<u64>,
+    ) -> BoxFuture<'a, Result<Option<StoredArtifact>, StoreError>> {
+        Box::pin(async move { self.checked(id, download::open(&self.shared, scope, id, artifact, part).await) })
+    }
+
+    fn read_artifact(
+        &self,
+        cursor: ArtifactCursor,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<ArtifactPiece, StoreError>> {
+        Box::pin(download::read(&self.shared, cursor, bytes_max))
+    }
+
+    fn list<'a>(&'a self, scope: &'a Scope, query: &'a ListQuery) -> BoxFuture<'a, Result<ListPage, StoreError>> {
+        Box::pin(list::list(&self.shared, scope, query))
+    }
+
+    fn find_accepted(&self, key: [u8; 32]) -> BoxFuture<'_, Result<Option<Accepted>, StoreError>> {
+        Box::pin(read::find_accepted(&self.shared, key))
+    }
+}
+
+impl PostgresStore {
+    /// Puts a record that cannot be read into quarantine.
+    fn checked<T>(&self, id: &TaskId, read: Result<T, StoreError>) -> Result<T, StoreError> {
+        read.map_err(|error| self.shared.quarantine.task(id.clone(), error))
+    }
+}
+
+impl Runs for PostgresStore {
+    fn due_runs<'a>(&'a self, agents: &'a [AgentName], limit: usize) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        Box::pin(runs::due(&self.shared, agents, limit))
+    }
+
+    fn due_runs_of_others<'a>(
+        &'a self,
+        agents: &'a [AgentName],
+        after: Option<TaskKey>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
+        Box::pin(runs::due_of_others(&self.shared, agents, after, limit))
+    }
+
+    fn begin_runs(&self, begun: Vec<(TaskKey, u64)>) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        Box::pin(runs::begin(&self.shared, begun))
+    }
+
+    fn renew_leases(
+        &self,
+        held: Vec<(TaskKey, u64)>,
+        lease_ms: u32,
+    ) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        Box::pin(runs::renew(&self.shared, held, lease_ms))
+    }
+
+    fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
+        Box::pin(runs::canceled(&self.shared))
+    }
+
+    fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(runs::release(&self.shared, released))
+    }
+}
+
+impl Deliveries for PostgresStore {
+    fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
+        Box::pin(deliveries::push_configs(&self.shared, key))
+    }
+
+    fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
+        Box::pin(deliveries::claim(&self.shared, limit, claim_ms))
+    }
+
+    fn settle_deliveries(
+        &self,
+        settled: Vec<(DeliveryClaim, DeliveryOutcome)>,
+    ) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(deliveries::settle(&self.shared, settled))
+    }
+
+    fn next_delivery_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
+        Box::pin(deliveries::next_at(&self.shared))
+    }
+
+    fn outbox(&self) -> &dyn Outbox {
+        self
+    }
+}
+
+impl Outbox for PostgresStore {
+    fn page(&self, query: OutboxQuery) -> BoxFuture<'_, Result<OutboxPage, StoreError>> {
+        Box::pin(deliveries::outbox_page(&self.shared, query))
+    }
+
+    fn find(&self, key: DeliveryKey) -> BoxFuture<'_, Result<Option<OutboxEntry>, StoreError>> {
+        Box::pin(deliveries::outbox_find(&self.shared, key))
+    }
+
+    fn redrive(&self, keys: Vec<DeliveryKey>) -> BoxFuture<'_, Result<usize, StoreError>> {
+        Box::pin(deliveries::redrive(&self.shared, keys))
+    }
+
+    fn purge(&self, keys: Vec<DeliveryKey>) -> BoxFuture<'_, Result<usize, StoreError>> {
+        Box::pin(deliveries::purge(&self.shared, keys))
+    }
+}
+
+impl Upkeep for PostgresStore {
+    fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        Box::pin(prune::prune(&self.shared, retention, limit))
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        const PROBE: &str = "update meta set value = value where name = 'seen_at' returning 1";
+        Box::pin(async move { self.shared.serve(PROBE, &[]).await.map(drop) })
+    }
+
+    fn stats(&self) -> StoreStats {
+        self.shared.totals.stats()
+    }
+
+    fn audit(&self) -> Option<&dyn AuditLog> {
+        Some(self)
+    }
+
+    fn quarantine(&self) -> Quarantine {
+        self.shared.quarantine.list()
+    }
+
+    fn clock_record(&self) -> ClockRecord {
+        self.shared.clock_record
+    }
+
+    fn hold_until(&self, until: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
+        const HOLD: &str = "update meta set value = $1::bigint where name = 'held_until' returning 1";
+        Box::pin(async move { self.shared.serve(HOLD, &[&until.as_ms()]).await.map(drop) })
+    }
+}
+
+impl AuditLog for PostgresStore {
+    fn record(&self, entry: AuditEntry) {
+        self.shared.audit.record(entry);
+    }
+
+    fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.shared.audit.flush(&self.shared))
+    }
+
+    fn page(&self, after_no: u64, limit: usize) -> BoxFuture<'_, Result<AuditPage, StoreError>> {
+        Box::pin(self.shared.audit.page(&self.shared, after_no, limit))
+    }
+
+    fn forget(&self, retention: AuditRetention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
+        Box::pin(self.shared.audit.forget(&self.shared, retention, limit))
+    }
+}

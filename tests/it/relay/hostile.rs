@@ -1,0 +1,220 @@
+//! Upstreams that are broken or mean harm: every task ends, within limits, in the documented state.
+
+use std::time::Duration;
+
+use switchboard::TaskState;
+use switchboard_hub::relay::Resend;
+
+use super::{gateway, outcome, quick};
+use crate::support::callers::soon;
+use crate::support::scripted::{Asked, Script, Scripted, answer, events, json};
+
+const CARD: &str = r#"{"name":"Bad","version":"1","protocolVersion":"0.3.0","url":"","preferredTransport":"JSONRPC",
+    "capabilities":{"streaming":true}}"#;
+
+/// An upstream that has a card and answers calls by this script, which is told how many calls came before.
+async fn calls(script: impl Fn(usize, &Asked) -> Script + Send + Sync + 'static) -> Scripted {
+    let before = std::sync::atomic::AtomicUsize::new(0);
+    Scripted::start(move |_, asked| match asked.line.starts_with("GET") {
+        true => json(CARD),
+        false => script(before.fetch_add(1, std::sync::atomic::Ordering::Relaxed), asked),
+    })
+    .await
+}
+
+fn event(id: Option<u64>, result: &str) -> String {
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+    format!("{id}data: {{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{result}}}\n\n")
+}
+
+fn status(task: &str, state: &str) -> String {
+    let is_final = matches!(state, "completed" | "failed");
+    format!(
+        r#"{{"kind":"status-update","taskId":"{task}","contextId":"c","status":{{"state":"{state}"}},"final":{is_final}}}"#
+    )
+}
+
+fn chunk(task: &str, text: &str, append: bool) -> String {
+    format!(
+        r#"{{"kind":"artifact-update","taskId":"{task}","contextId":"c","append":{append},"artifact":{{"artifactId":"a","parts":[{{"kind":"text","text":"{text}"}}]}}}}"#
+    )
+}
+
+fn snapshot(state: &str, text: &str) -> String {
+    format!(
+        r#"{{"kind":"task","id":"t","contextId":"c","status":{{"state":"{state}"}},"artifacts":[{{"artifactId":"a","parts":[{{"kind":"text","text":"{text}"}}]}}]}}"#
+    )
+}
+
+fn result(result: &str) -> Script {
+    json(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#))
+}
+
+#[tokio::test]
+async fn garbage_an_endless_answer_and_a_redirect_fail_the_task() {
+    let scripts: [fn() -> Script; 4] = [
+        || answer(200, "content-type: application/json", "<html>"),
+        || Script::Endless(events("data: "), vec![b'a'; 65_536]),
+        || Script::Endless(b"HTTP/1.1 200 X\r\ncontent-type: application/json\r\n\r\n".to_vec(), vec![b' '; 65_536]),
+        || Script::Cut(b"HTTP/1.1 307 X\r\nlocation: http://10.0.0.1/\r\ncontent-length: 0\r\n\r\n".to_vec()),
+    ];
+    for (number, script) in scripts.into_iter().enumerate() {
+        let upstream = calls(move |_, _| script()).await;
+        let mut options = quick();
+        options.answer_bytes_max = 1 << 20;
+        let (_gateway, agent, _) = gateway(&upstream.url, options);
+        let (state, text) = outcome(&agent, "go").await;
+        assert_eq!(state, TaskState::Failed, "{number}: {text}");
+        assert!(!text.contains("10.0.0.1"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_update_of_another_task_fails_the_task() {
+    let upstream = calls(|_, _| {
+        Script::Cut(events(
+            &[event(None, &status("t", "working")), event(None, &status("other", "completed"))].concat(),
+        ))
+    })
+    .await;
+    let (_gateway, agent, _) = gateway(&upstream.url, quick());
+    let (state, text) = outcome(&agent, "go").await;
+    assert_eq!((state, text.as_str()), (TaskState::Failed, "The agent behind this one answered about another task"));
+}
+
+#[tokio::test]
+async fn an_upstream_that_ends_twice_has_ended_once() {
+    let upstream = calls(|_, _| {
+        Script::Cut(events(&[event(None, &status("t", "completed")), event(None, &status("t", "failed"))].concat()))
+    })
+    .await;
+    let (_gateway, agent, _) = gateway(&upstream.url, quick());
+    assert_eq!(outcome(&agent, "go").await.0, TaskState::Completed);
+}
+
+/// A stream that breaks in the middle is gone on with by a snapshot, and only what is new in it is passed on.
+#[tokio::test]
+async fn a_broken_stream_is_bridged_by_a_snapshot() {
+    let upstream = calls(|_, asked| match asked.body.as_str() {
+        body if body.contains("message/stream") => {
+            Script::Cut(events(&[event(None, &status("t", "working")), event(None, &chunk("t", "ab", false))].concat()))
+        }
+        body if body.contains("tasks/resubscribe") => Script::Cut(events(
+            &[
+                event(None, &snapshot("working", "abcd")),
+                event(None, &chunk("t", "ef", true)),
+                event(None, &status("t", "completed")),
+            ]
+            .concat(),
+        )),
+        _ => answer(500, "", ""),
+    })
+    .await;
+    let (_gateway, agent, handle) = gateway(&upstream.url, quick());
+    let mut stream = soon(agent.stream_text("go")).await.unwrap();
+    let shown = super::rest(&mut stream).await;
+    assert_eq!(shown, ["task submitted", "working", "a=ab", "a+cd", "a+ef", "completed"]);
+    assert_eq!(handle.counters().bridged(), 1);
+}
+
+/// Events of a stream that goes on without saying what was missed cannot be trusted: the task itself is asked for.
+#[tokio::test]
+async fn a_stream_that_goes_on_with_a_gap_is_not_used() {
+    let upstream = calls(|_, asked| match asked.body.as_str() {
+        body if body.contains("message/stream") => Script::Cut(events(&event(None, &chunk("t", "ab", false)))),
+        body if body.contains("tasks/resubscribe") => Script::Stall(events(&event(None, &chunk("t", "ef", true)))),
+        _ => result(&snapshot("completed", "abcdef")),
+    })
+    .await;
+    let (_gateway, agent, _) = gateway(&upstream.url, quick());
+    let mut stream = soon(agent.stream_text("go")).await.unwrap();
+    assert_eq!(super::rest(&mut stream).await, ["task submitted", "a=ab", "a+cdef", "completed"]);
+}
+
+#[tokio::test]
+async fn an_upstream_that_has_lost_the_task_fails_it_with_the_reason() {
+    let upstream = calls(|_, asked| match asked.body.contains("message/stream") {
+        true => Script::Cut(events(&event(None, &status("t", "working")))),
+        false => json(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Task not found"}}"#),
+    })
+    .await;
+    let (_gateway, agent, _) = gateway(&upstream.url, quick());
+    let (state, text) = outcome(&agent, "go").await;
+    assert_eq!(state, TaskState::Failed);
+    assert!(text.starts_with("The agent behind this one does not know the task any more"), "{text}");
+}
+
+#[tokio::test]
+async fn a_message_whose_outcome_is_not_known_is_sent_again_only_if_that_is_asked_for() {
+    let cut = || {
+        calls(|call, _| match call {
+            0 => Script::Cut(Vec::new()),
+            _ => result(&snapshot("completed", "done")),
+        })
+    };
+    let upstream = cut().await;
+    let (_gateway, agent, handle) = gateway(&upstream.url, quick());
+    let (state, text) = outcome(&agent, "go").await;
+    assert_eq!(state, TaskState::Failed);
+    assert!(text.starts_with("The outcome is not known"), "{text}");
+    assert_eq!((sends(&upstream).len(), handle.counters().outcomes_unknown()), (1, 1));
+
+    let upstream = cut().await;
+    let mut options = quick();
+    options.resend = Resend::Always;
+    let (_gateway, agent, _) = gateway(&upstream.url, options);
+    assert_eq!(outcome(&agent, "go").await.0, TaskState::Completed);
+    let sends = sends(&upstream);
+    assert_eq!(sends.len(), 2);
+    assert!(sends[0].header("idempotency-key").is_some());
+    assert_eq!(sends[0].header("idempotency-key"), sends[1].header("idempotency-key"));
+    assert_eq!(message_id(&sends[0]), message_id(&sends[1]));
+}
+
+#[tokio::test]
+async fn a_message_that_surely_did_not_arrive_is_tried_so_often_and_then_fails_its_task() {
+    let upstream = calls(|_, _| answer(503, "", "")).await;
+    let (_gateway, agent, handle) = gateway(&upstream.url, quick());
+    let (state, text) = outcome(&agent, "go").await;
+    assert_eq!(state, TaskState::Failed);
+    assert!(text.starts_with("The agent behind this one could not be reached"), "{text}");
+    assert_eq!((sends(&upstream).len(), handle.counters().retries()), (3, 2));
+    // The breaker opens with the next failures, and then nothing is sent.
+    outcome(&agent, "go").await;
+    assert!(handle.is_down());
+    let before = sends(&upstream).len();
+    let (state, text) = outcome(&agent, "go").await;
+    assert_eq!(
+        (state, text.as_str()),
+        (TaskState::Failed, "The agent behind this one cannot be reached at the moment")
+    );
+    assert_eq!(sends(&upstream).len(), before);
+}
+
+#[tokio::test]
+async fn an_upstream_that_never_ends_can_be_canceled() {
+    let upstream = calls(|_, asked| match asked.body.as_str() {
+        body if body.contains("message/stream") => Script::Stall(events(&event(None, &status("t", "working")))),
+        body if body.contains("tasks/cancel") => result(&snapshot("canceled", "so far")),
+        _ => answer(500, "", ""),
+    })
+    .await;
+    let (_gateway, agent, _) = gateway(&upstream.url, quick());
+    let mut stream = soon(agent.stream_text("go")).await.unwrap();
+    for expected in ["task submitted", "working"] {
+        assert_eq!(super::shown(&soon(stream.next()).await.unwrap().unwrap().update.update), expected);
+    }
+    let id = stream.task().unwrap().id.clone();
+    let canceled = tokio::time::timeout(Duration::from_secs(30), agent.cancel(&id)).await.unwrap().unwrap();
+    assert_eq!((canceled.state(), canceled.artifacts[0].text().as_str()), (TaskState::Canceled, "so far"));
+}
+
+/// The messages that were sent.
+fn sends(upstream: &Scripted) -> Vec<Asked> {
+    upstream.asked().into_iter().filter(|asked| asked.body.contains("message/")).collect()
+}
+
+fn message_id(asked: &Asked) -> String {
+    let body: serde_json::Value = serde_json::from_str(&asked.body).unwrap();
+    body["params"]["message"]["messageId"].as_str().unwrap().to_owned()
+}
