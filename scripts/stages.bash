@@ -67,11 +67,31 @@ test_results() {
     ' "$1"
 }
 
+# What each failed test printed, its last forty lines, once more: the whole output of a stage is too long to be searched.
+failed_tests() {
+    awk '
+        /^failures:$/                 { show(); inside = 1; next }
+        /^successes:$|^test result:/  { if (inside) show(); inside = 0 }
+        !inside                       { next }
+        /^---- .* stdout ----$/       { show(); title = $0; next }
+        /^    [^ ]+$/ && title == ""  { next }
+        title != ""                   { lines[++count] = $0 }
+        function show(    i) {
+            if (title != "") {
+                print title
+                for (i = (count > 40 ? count - 39 : 1); i <= count; i++) print lines[i]
+            }
+            title = ""; count = 0
+        }
+    ' "$stage_logs"/*
+}
+
 # Tells the outcome, sums up all tests in the last line, and leaves.
 stages_end() {
     echo
     if ((${#stages_failed[@]} > 0)); then
         printf 'failed: %s\n' "${stages_failed[@]}"
+        failed_tests
     else
         printf 'all is well after %d s\n' "$SECONDS"
     fi
