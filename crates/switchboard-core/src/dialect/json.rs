@@ -3,6 +3,7 @@
 //! absent), and a [`Check`] that collects what is wrong by field, within [`DecodeLimits`]. None builds a tree. Names of
 //! fields and rules about them belong to the dialects.
 
+mod absent;
 mod merge;
 mod read;
 mod request;

@@ -16,6 +16,7 @@ mod error;
 mod http;
 mod message;
 mod push;
+mod reply;
 mod security;
 mod task;
 
@@ -26,13 +27,13 @@ pub(in crate::dialect) use call::{BareParams, ListTasksParams, PushParams, SendP
 pub(in crate::dialect) use card::read_card_of;
 pub(in crate::dialect) use push::{PushConfig, TaskPushConfig};
 
-pub use call::{
-    read_push_config, read_reply, read_task, read_update, write_call, write_message, write_reply, write_send,
-    write_task, write_update,
-};
+pub use call::{write_call, write_send};
 pub use card::{read_card, write_card_0_3, write_card_1_0};
 pub use error::{ReceivedError, read_error, write_http_error, write_rpc_error};
 pub use http::write_http_call;
+pub use reply::{
+    read_push_config, read_reply, read_task, read_update, write_message, write_reply, write_task, write_update,
+};
 pub use task::ends_stream;
 
 #[cfg(feature = "protobuf")]

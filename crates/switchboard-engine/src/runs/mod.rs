@@ -9,7 +9,6 @@ mod attached;
 mod background;
 mod ending;
 mod fair_slots;
-mod pass_on;
 mod recovery;
 mod registry;
 mod run_hold;

@@ -30,10 +30,10 @@ pub use bindings::compat::{Compat, CorvidOptions, SelectoolsOptions};
 pub use builder::ServerBuilder;
 pub(crate) use cards::AgentSettings;
 pub use cards::CardForm;
+pub use edge::access_log::AccessLog;
 pub use edge::admit::Cors;
 pub use edge::authorize::Rules;
 pub use edge::paths::RESERVED;
-pub use edge::request_log::AccessLog;
 pub use edge::service::A2aService;
 pub use limits::ServerLimits;
 #[cfg(feature = "sqlite")]

@@ -3,9 +3,10 @@
 //! order; who calls is found out in `server/authentication`.
 //!
 //! Beside them: `paths` (what a path names), `shared` (what all requests use), `rebased` (links to artifacts
-//! under another name of this machine), `request_log` (what is counted and logged about a request), `identity_headers` (what is
+//! under another name of this machine), `request_log` and `access_log` (what is counted and logged about a request), `identity_headers` (what is
 //! dropped), `operator_check` and `peers` (callers that are known by their address).
 
+pub(crate) mod access_log;
 pub(crate) mod admit;
 pub(crate) mod authorize;
 pub(crate) mod budgets;

@@ -15,8 +15,9 @@ use crate::server::authentication::BEARER_CHALLENGE;
 use crate::server::bindings::grpc::stream::GrpcBody;
 use crate::server::bindings::sse::{SseBody, escape_line_ends};
 use crate::server::downloads::DownloadBody;
+use crate::server::edge::access_log::FollowedBody;
 use crate::server::edge::header_names::X_ACCEL_BUFFERING;
-use crate::server::edge::request_log::{FollowedBody, Refused};
+use crate::server::edge::request_log::Refused;
 use crate::server::transport::unread::UnreadBody;
 use crate::server::transport::unread_service::ServiceBody;
 

@@ -8,9 +8,10 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{ArtifactWrite, Phase, RunCommand, StatusWrite, WriteMode};
 use switchboard_core::model::{ArtifactId, ArtifactUpdate, Message, StatusUpdate, TaskState};
 
-use super::turn::checkpoint_json;
-use super::{Turn, TurnError};
+use super::Turn;
+use super::writes::checkpoint_json;
 use crate::commit::WriteError;
+use crate::runs::TurnError;
 
 impl Turn {
     /// Passes on a status of another agent's task, and writes a [checkpoint](Turn::checkpoint) in the same commit: the next attempt
