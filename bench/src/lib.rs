@@ -8,7 +8,9 @@
 //! - [`restart`]: kills a server with many tasks at work and measures how soon the next one serves;
 //! - [`webhooks`]: tasks with webhooks at a steady rate, and a receiver that counts what arrives;
 //! - [`tokens`]: many streams at once, each of many chunks;
-//! - [`calls`]: what a call costs the client.
+//! - [`calls`]: what a call costs the client;
+//! - [`credentials`]: what it costs to know who calls;
+//! - [`instructions`]: how many instructions a send costs, by callgrind.
 //!
 //! Nothing here is a test: timings on a shared machine prove nothing by themselves, ratios taken in one run do.
 
@@ -21,6 +23,8 @@ pub mod process;
 
 pub mod calls;
 pub mod compare;
+pub mod credentials;
+pub mod instructions;
 pub mod restart;
 mod server;
 pub mod tokens;

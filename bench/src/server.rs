@@ -21,22 +21,27 @@ pub(crate) struct Server {
 impl Server {
     /// Its data and what it prints are kept in the folder.
     pub(crate) fn start(program: &Path, folder: &Path, more: &[&str]) -> Result<Server> {
-        let address = free_address()?;
-        let output = std::fs::File::create(folder.join("output"))?;
         let mut command = Command::new(program);
         if program.file_stem().is_some_and(|name| name == "switchboard") {
             command.arg("serve");
         }
+        command.arg("--data").arg(folder.join("data"));
+        Server::start_by(command, folder, more)
+    }
+
+    /// As [`Server::start`], by a command that says where the data is.
+    pub(crate) fn start_by(mut command: Command, folder: &Path, more: &[&str]) -> Result<Server> {
+        let address = free_address()?;
+        let output = std::fs::File::create(folder.join("output"))?;
         let child = command
-            .args(["--listen", &address.to_string(), "--data"])
-            .arg(folder.join("data"))
+            .args(["--listen", &address.to_string()])
             .args(more)
             .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
             .spawn()
-            .with_context(|| format!("cannot start {}", program.display()))?;
+            .with_context(|| format!("cannot start {}", command.get_program().display()))?;
         Ok(Server { child, address })
     }
 
@@ -72,6 +77,14 @@ impl Server {
         let values: Vec<u64> = text.lines().filter_map(of_line).collect();
         ensure!(!values.is_empty(), "no metric {name}");
         Ok(values.iter().sum())
+    }
+
+    /// Stops it as a user does, and waits until it has ended.
+    pub(crate) fn interrupt(mut self) -> Result<()> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        rustix::process::kill_process(pid.context("a process has an id")?, rustix::process::Signal::INT)?;
+        self.child.wait()?;
+        Ok(())
     }
 
     pub(crate) fn kill(self) {

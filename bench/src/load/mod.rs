@@ -33,6 +33,8 @@ use request::Template;
 pub enum Work {
     /// Blocking SendMessage; the reply is the completed task with the text in its artifact.
     Send,
+    /// The same with one of these bearer tokens, in turn.
+    SendAs(Arc<[String]>),
     /// The same in A2A 0.3: `message/send`.
     SendOld,
     /// SendStreamingMessage, read to the end of the stream.
@@ -130,12 +132,13 @@ async fn drive(
 ) -> (Option<Connection>, Tally) {
     let mut tally = Tally::default();
     let mut template = match &work {
-        Work::Send | Work::Get(_) => Template::send(),
+        Work::Send | Work::SendAs(_) | Work::Get(_) => Template::send(),
         Work::SendOld => Template::send_old(),
         Work::Stream => Template::stream(),
         Work::Begin(text) => Template::begin(text),
         Work::BeginWithWebhook { text, url } => Template::begin_with_webhook(text, url),
     };
+    let mut request = Vec::new();
     let mut begun = Instant::now();
     while limit.allows_one_more(begun) {
         if let Some(turn) = limit.next_turn() {
@@ -148,6 +151,10 @@ async fn drive(
         let serial = request::next_serial();
         let (bytes, expected) = match &work {
             Work::Send => (template.with(serial), Expected::Echo(serial)),
+            Work::SendAs(tokens) => {
+                template.with_token(serial, &tokens[serial as usize % tokens.len()], &mut request);
+                (&*request, Expected::Echo(serial))
+            }
             Work::SendOld => (template.with(serial), Expected::EchoOld(serial)),
             Work::Stream => (template.with(serial), Expected::Stream(serial)),
             Work::Begin(_) | Work::BeginWithWebhook { .. } => (template.with(serial), Expected::Begun),

@@ -97,6 +97,20 @@ impl Template {
     }
 }
 
+impl Template {
+    /// The request with a bearer token, in a buffer that is used again.
+    pub(super) fn with_token(&mut self, serial: u64, token: &str, out: &mut Vec<u8>) {
+        const HOST: &str = "Host: localhost\r\n";
+        let bytes = self.with(serial);
+        let after_host =
+            bytes.windows(HOST.len()).position(|window| window == HOST.as_bytes()).unwrap_or(0) + HOST.len();
+        out.clear();
+        for part in [&bytes[..after_host], b"Authorization: Bearer ", token.as_bytes(), b"\r\n", &bytes[after_host..]] {
+            out.extend_from_slice(part);
+        }
+    }
+}
+
 pub(super) fn get_task(id: &str) -> Vec<u8> {
     of_task("GetTask", id)
 }

@@ -9,6 +9,8 @@ use switchboard::{
     Limits, Recovery, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
 };
 
+use switchboard_hub::directory::{Sources, WorkspacePeers};
+
 use crate::agents::demo::{Demo, ServedAt};
 use crate::agents::exec::{Exec, PASSWD, User, variables};
 use crate::config::{
@@ -97,6 +99,24 @@ pub(crate) fn check_build(config: &Config, environment: &Environment) -> Result<
     build(config.clone()).map_err(|error| config.server.outbound_allow.from.error(error))
 }
 
+/// The other apps of the workspace, to which the secrets of organizations are passed on.
+fn workspace_peers(
+    server: &config::ServerSettings,
+    is_hosted: bool,
+    environment: &Environment,
+) -> Option<WorkspacePeers> {
+    let folder = server.workspace.as_ref()?;
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+    let text = |name: &str| environment.raw(name).and_then(|value| value.into_string().ok());
+    let peers = WorkspacePeers::new(Sources::new(folder).environment(text).hosted(is_hosted));
+    // It fails only for certificates that were given to it.
+    let peers = peers.ok()?.allow_plain_http(*server.allow_plain_http);
+    Some(match &server.public_url.value {
+        Some(url) => peers.with_issuer(url),
+        None => peers,
+    })
+}
+
 fn with_rules(
     mut builder: ServerBuilder,
     config: Config,
@@ -109,6 +129,9 @@ fn with_rules(
         // The first agent is also reached without its name.
         let place = if index == 0 { String::new() } else { format!("/agents/{}", agent.slug) };
         builder = builder.agent(agent_of(agent, place, config.storage.folder(), environment, served_at));
+    }
+    if let Some(peers) = workspace_peers(&server, config.production.is_some(), environment) {
+        builder = builder.org_peers(peers);
     }
     if let Some(url) = server.public_url.value {
         builder = builder.public_url(url);

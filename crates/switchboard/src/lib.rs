@@ -74,8 +74,9 @@ pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
     A2aService, AccessLog, Authenticator, Banner, Bound, CardForm, ClientCertificate, Compat, Cors, CorvidOptions,
-    Identity, IdentityFromExtensions, Issuer, RESERVED, Rules, SelectoolsOptions, ServeError, ServeErrorKind, Server,
-    ServerBuilder, ServerHandle, ServerLimits, SharedSecret, Tls, TlsError, Tokens,
+    Identity, IdentityFromExtensions, Issuer, OrgPeers, OrgSecretPush, OrgSecretPushed, RESERVED, Rules,
+    SelectoolsOptions, ServeError, ServeErrorKind, Server, ServerBuilder, ServerHandle, ServerLimits, SharedSecret,
+    Tls, TlsError, Tokens,
 };
 #[cfg(feature = "server")]
 pub use signals::{Hangups, StopSignals, hangups, stop_signal};

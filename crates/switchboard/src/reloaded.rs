@@ -18,7 +18,7 @@ use switchboard_core::call::BoxFuture;
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, Decision};
 use switchboard_engine::system::SystemClock;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Larger files hold no certificate, and no list of tokens, rules or secrets.
 pub(crate) const RELOADED_FILE_BYTES_MAX: u64 = 1 << 20;
@@ -56,6 +56,25 @@ fn bounded(bytes: io::Result<Vec<u8>>, bytes_max: u64) -> Result<Vec<u8>, String
         Ok(bytes) => Ok(bytes),
         Err(error) => Err(format!("cannot be read: {error}")),
     }
+}
+
+/// Puts a file in the place of another one, with the same rights: who reads it sees all of the old one or all of the new one, also
+/// after a power cut.
+async fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let rights = tokio::fs::metadata(path).await?.permissions();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = path.with_file_name(format!(".{name}.new"));
+    let mut options = tokio::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    options.mode(0o600);
+    let mut file = options.open(&new).await?;
+    file.write_all(bytes).await?;
+    file.set_permissions(rights).await?;
+    file.sync_all().await?;
+    tokio::fs::rename(&new, path).await?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    tokio::fs::File::open(folder).await?.sync_all().await
 }
 
 /// The files (or the folder) that something was read from.
@@ -220,11 +239,14 @@ pub(crate) struct ReloadedList<T> {
     generation: AtomicU64,
     /// None if the list was given as text.
     files: Option<WatchedFiles>,
+    /// Held while the file is changed from here.
+    editing: tokio::sync::Mutex<()>,
 }
 
 impl<T: ListOfLines> ReloadedList<T> {
     pub(crate) fn given(list: T) -> Self {
-        Self { current: RwLock::new(list), generation: AtomicU64::new(0), files: None }
+        let (current, editing) = (RwLock::new(list), tokio::sync::Mutex::default());
+        Self { current, generation: AtomicU64::new(0), files: None, editing }
     }
 
     /// Reads a file, which must have an entry.
@@ -253,6 +275,24 @@ impl<T: ListOfLines> ReloadedList<T> {
         *current = list;
         self.generation.fetch_add(1, Ordering::AcqRel);
         Ok(())
+    }
+}
+
+impl<T: ListOfLines> ReloadedList<T> {
+    /// Changes the file, and then uses what is in it. `change` is told the list that is in use and the text of the file. If the new text
+    /// is not good or cannot be written, nothing changes.
+    pub(crate) async fn edit(&self, change: impl FnOnce(&T, &str) -> String) -> Result<(), ListError> {
+        let Some(files) = &self.files else { return Err(ListError::of_file("was not read from a file")) };
+        let _alone = self.editing.lock().await;
+        // What was written by others meanwhile is not lost.
+        self.reload().await?;
+        let bytes = read_file_now(files.path(), RELOADED_FILE_BYTES_MAX).await.map_err(ListError::of_file)?;
+        let text = String::from_utf8(bytes).map_err(|_| ListError::of_file("is not text"))?;
+        let text = self.read(|list| change(list, &text));
+        read_list::<T>(Ok(text.clone().into_bytes()))?;
+        let written = replace_file(files.path(), text.as_bytes()).await;
+        written.map_err(|error| ListError::of_file(format!("cannot be written: {error}")))?;
+        self.reload().await
     }
 }
 

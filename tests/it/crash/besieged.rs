@@ -1,5 +1,6 @@
-//! A server under attack: many hostile clients at once, of every kind there is, and honest ones beside them that ask at a fixed
-//! rate. Nothing is answered as the server's own fault, memory stays within bounds, and every honest call is answered.
+//! A server under attack: many hostile clients at once, of every kind there is, with no credential, a forged one, or that of one caller,
+//! and beside them an honest caller that asks at a fixed rate. Nothing is answered as the server's own fault, memory stays within
+//! bounds, and every honest call is answered: what the hostile caller takes of places and budgets is its own share.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::http::{ask, call, message};
+use super::http::{ask, message};
 use super::process::{Server, free_addr, verify};
 use crate::sim::dice::Dice;
 
@@ -20,6 +21,9 @@ const AT_ONCE: usize = 256;
 const SIEGE_MAX: Duration = Duration::from_secs(600);
 const HONEST_EVERY: Duration = Duration::from_millis(50);
 const MEMORY_KIB_MAX: u64 = 512 << 10;
+
+const MALLORY: &str = "a-token-of-mallory-for-tests";
+const ALICE: &str = "a-token-of-alice-for-tests";
 
 /// How a hostile client behaves.
 const KINDS: [&str; 8] =
@@ -34,7 +38,13 @@ struct Siege {
     faults: Mutex<Vec<String>>,
 }
 
+/// The head of a request of the hostile caller.
 fn head(addr: SocketAddr, line: &str, more: &str) -> String {
+    bare_head(addr, line, &format!("authorization: Bearer {MALLORY}\r\n{more}"))
+}
+
+/// The head of a request without a credential of the caller's own.
+fn bare_head(addr: SocketAddr, line: &str, more: &str) -> String {
     format!("{line} HTTP/1.1\r\nhost: {addr}\r\na2a-version: 1.0\r\nconnection: close\r\n{more}\r\n")
 }
 
@@ -105,7 +115,7 @@ impl Siege {
             }
             "forged" => {
                 let more = "authorization: Bearer eyJhbGciOiJub25lIn0.e30.\r\nx-forwarded-for: 127.0.0.1\r\norigin: http://evil.example\r\n";
-                self.exchange(head(addr, &format!("GET /tasks/0{number}"), more).as_bytes(), wait)
+                self.exchange(bare_head(addr, &format!("GET /tasks/0{number}"), more).as_bytes(), wait)
             }
             "large" => {
                 let text = format!("wait {}", "x".repeat(300 << 10));
@@ -132,8 +142,9 @@ impl Siege {
 fn honest(addr: SocketAddr, is_over: &AtomicBool) -> Vec<Duration> {
     let call = |number: u32, due: Instant| {
         let text = format!("honest {number}");
-        let key = [("Idempotency-Key", text.as_str())];
-        let sent = ask(addr, "SendMessage", &message(&text, &text), &key);
+        let credential = format!("Bearer {ALICE}");
+        let headers = [("Idempotency-Key", text.as_str()), ("Authorization", &credential)];
+        let sent = ask(addr, "SendMessage", &message(&text, &text), &headers);
         let task = sent.expect("an honest call is answered").expect("and not refused");
         assert_eq!(task["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
         due.elapsed()
@@ -159,8 +170,13 @@ fn honest(addr: SocketAddr, is_over: &AtomicBool) -> Vec<Duration> {
 fn a_besieged_server_answers_honest_clients_within_its_memory() {
     let folder = tempfile::tempdir().unwrap();
     let (data, addr) = (folder.path().join("data"), free_addr());
-    let server = Server::start(&data, addr);
-    let sent = call(addr, "SendMessage", message("large", &"x".repeat(2 << 20))).expect("it is taken");
+    let tokens = folder.path().join("tokens.txt");
+    std::fs::write(&tokens, format!("{MALLORY} mallory\n{ALICE} alice\n")).unwrap();
+    let server = Server::start_with(&data, addr, &["--tokens", tokens.to_str().unwrap()]);
+    let credential = format!("Bearer {MALLORY}");
+    let headers = [("Authorization", credential.as_str())];
+    let sent = ask(addr, "SendMessage", &message("large", &"x".repeat(2 << 20)), &headers);
+    let sent = sent.expect("it is answered").expect("it is taken");
     let large = sent["task"]["id"].as_str().unwrap().to_owned();
     let siege = Siege { addr, large, faults: Mutex::default() };
     let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));

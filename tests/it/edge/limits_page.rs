@@ -20,6 +20,11 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("switchboard-fuzz/src/lib.rs", "INPUT_TIME_MAX", "the fuzz targets of the tests"),
     ("switchboard/src/server/builder.rs", "MEMORY_TASKS_MAX_DEFAULT", "TASKS_MAX_DEFAULT under a public name"),
     ("switchboard-cli/src/config/resolve.rs", "MEMORY_TASKS_MAX", "the same"),
+    (
+        "switchboard/src/server/builder.rs",
+        "MEMORY_STORAGE_BYTES_MAX_DEFAULT",
+        "STORAGE_BYTES_MAX_DEFAULT under a public name",
+    ),
     ("switchboard-core/src/dialect/compat/corvid/call.rs", "DEPTH_MAX", "the default of corvid_depth_max"),
     ("switchboard-core/src/dialect/compat/corvid/call.rs", "TIMEOUT_MS_DEFAULT", "the default of corvid_timeout_ms"),
     ("switchboard-core/src/model/timestamp.rs", "MIN_MS", "the first moment that RFC 3339 can spell"),

@@ -43,6 +43,7 @@ mod mounted;
 mod nexus;
 mod one_conversation;
 mod ops;
+mod organizations;
 mod outbox;
 mod own_login;
 mod own_tokens;

@@ -2,12 +2,19 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
 use serde_json::{Value, json};
 use switchboard::client::{CardKeys, Client, SignatureStatus};
-use switchboard::model::{OAuthFlow, OAuthFlowKind, SecurityScheme};
+use switchboard::model::{AgentCard, OAuthFlow, OAuthFlowKind, SecurityScheme};
 use switchboard::{AgentBuilder, CardForm, KeyAlgorithm, KeyFolder, Server, SigningKeys, Tokens};
+use switchboard_core::dialect::json::DecodeLimits;
+use switchboard_core::dialect::v0_3::encode_card as encode_card_0_3;
+use switchboard_core::dialect::v0_3::proto::{generated as v0_3, read_card as read_card_0_3};
+use switchboard_core::dialect::v1_0::encode_card as encode_card_1_0;
+use switchboard_core::dialect::v1_0::proto::{generated as v1_0, read_card as read_card_1_0};
 
-use crate::support::edge::{Edge, echo, get, post, rpc_body, unversioned, with};
+use crate::support::edge::{Answer, Edge, echo, get, post, rpc_body, unversioned, with};
+use crate::support::grpc::{V0_3, V1_0, grpc_request};
 
 const CARD: &str = "/.well-known/agent-card.json";
 const KEYS: &str = "/.well-known/jwks.json";
@@ -231,6 +238,22 @@ async fn a_new_key_signs_within_a_running_server_and_the_old_one_stays_published
     );
 }
 
+/// The one message of an answer over gRPC.
+fn message_of(answer: &Answer) -> Bytes {
+    answer.body.slice(5..)
+}
+
+/// A card that came as protobuf, as it is in JSON.
+fn as_json(card: &AgentCard, encode: fn(&AgentCard, &mut Vec<u8>)) -> Value {
+    let mut text = Vec::new();
+    encode(card, &mut text);
+    let mut json: Value = serde_json::from_slice(&text).unwrap();
+    let signatures = card.signatures.iter();
+    json["signatures"] =
+        signatures.map(|one| json!({"protected": one.protected, "signature": one.signature})).collect();
+    json
+}
+
 #[tokio::test]
 async fn extended_cards_are_signed_on_every_binding() {
     let keys = SigningKeys::generate(KeyAlgorithm::Es256).unwrap();
@@ -238,7 +261,13 @@ async fn extended_cards_are_signed_on_every_binding() {
     let rest = edge.get("/extendedAgentCard").await.json();
     let rpc = edge.ask(post("/", rpc_body("GetExtendedAgentCard", json!({})))).await.json()["result"].clone();
     let old = edge.old_rpc("agent/getAuthenticatedExtendedCard", json!({})).await.json()["result"].clone();
-    for card in [rest, rpc, old] {
+    let asked = grpc_request(&format!("{V1_0}/GetExtendedAgentCard"), &v1_0::GetExtendedAgentCardRequest::default());
+    let read = read_card_1_0(message_of(&edge.ask(asked).await), &DecodeLimits::default()).unwrap();
+    let grpc = as_json(&read, encode_card_1_0);
+    let asked = unversioned(grpc_request(&format!("{V0_3}/GetAgentCard"), &v0_3::GetAgentCardRequest {}));
+    let read = read_card_0_3(message_of(&edge.ask(asked).await), &DecodeLimits::default()).unwrap();
+    let old_grpc = as_json(&read, encode_card_0_3);
+    for card in [rest, rpc, old, grpc, old_grpc] {
         assert!(card["description"].as_str().unwrap().ends_with("and more"), "{card:#}");
         assert!(status(&edge, card.to_string().as_bytes()).await.is_verified(), "{card:#}");
     }

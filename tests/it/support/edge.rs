@@ -9,7 +9,7 @@ use http_body::Body;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
-use switchboard::{A2aService, AgentBuilder, Engine, Server, ServerBuilder, Skill, Turn};
+use switchboard::{A2aService, AgentBuilder, Engine, Server, ServerBuilder, ServerHandle, Skill, Turn};
 use switchboard_engine::Readiness;
 use tower::ServiceExt;
 
@@ -20,6 +20,7 @@ use super::limit::Limit;
 #[derive(Clone)]
 pub(crate) struct Edge {
     service: A2aService,
+    pub(crate) handle: ServerHandle,
     pub(crate) engine: Engine,
     _limit: Arc<Limit>,
 }
@@ -70,7 +71,8 @@ impl Edge {
     pub(crate) fn new(builder: ServerBuilder) -> Self {
         let server = builder.public_url_or("http://127.0.0.1:8080").build().unwrap();
         let engine = server.engine().unwrap().clone();
-        Self { service: server.into_service().unwrap(), engine, _limit: Arc::new(Limit::new()) }
+        let handle = server.handle();
+        Self { service: server.into_service().unwrap(), handle, engine, _limit: Arc::new(Limit::new()) }
     }
 
     /// The usual agent on the usual settings.

@@ -138,6 +138,12 @@ pub(super) const WALLS: &[Wall] = &[
         because: "the server serves any Endpoint; what an engine has beside calls comes through the ports that the host implements",
     },
     Wall {
+        name: "authentication stands below the edge",
+        modules: &["crates/switchboard/src/server/authentication"],
+        law: Never(&["crate::server::edge", "crate::server::bindings"]),
+        because: "the edge asks who calls; what both read of a URI is in server/uri.rs",
+    },
+    Wall {
         name: "stores are chosen at the edge",
         modules: &["crates/switchboard-core", "crates/switchboard-engine"],
         law: Never(&["switchboard_stores"]),

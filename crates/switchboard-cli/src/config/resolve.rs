@@ -18,9 +18,6 @@ use super::{Config, ConfigError, ConfigErrors, Environment, Errors, KEYS_NAME, K
 /// How many tasks are kept in memory, where a million would take gigabytes.
 const MEMORY_TASKS_MAX: u64 = ServerBuilder::MEMORY_TASKS_MAX_DEFAULT as u64;
 
-/// How many bytes of tasks are kept in memory.
-const MEMORY_STORAGE_BYTES_MAX: u64 = 1 << 30;
-
 /// # Errors
 /// When something is wrong; the errors say what and where, all of them together.
 pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) -> Result<Config, ConfigErrors> {
@@ -54,7 +51,7 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
         server.retention_tasks_max.value = MEMORY_TASKS_MAX;
     }
     if *server.memory && !server.storage_bytes_max.is_given() {
-        server.storage_bytes_max.value = MEMORY_STORAGE_BYTES_MAX;
+        server.storage_bytes_max.value = ServerBuilder::MEMORY_STORAGE_BYTES_MAX_DEFAULT;
     }
     let secret_keys = errors.keep(secret_keys(&mut server, folder)).unwrap_or_default();
     let signing_keys = errors.keep(signing_keys(&server, folder)).flatten();

@@ -163,6 +163,10 @@ settings! {
         .more("Each line is DOMAIN SECRET. A new file is used within a minute, or at once after SIGHUP.")
         .flag("--org-secrets", "FILE").variable("SWITCHBOARD_ORG_SECRETS_FILE")
         .unset("none").example("\"org-secrets.txt\"");
+    workspace: Option<PathBuf> = Row::new(Path("folder"), ACCESS,
+            "Folder of the workspace of agent-native that this server is an app of")
+        .more("The secrets of organizations are passed on to its other apps (docs/workspace.md).")
+        .flag("--workspace", "DIR").variable("SWITCHBOARD_WORKSPACE").unset("none").example("\".\"");
     jwt_issuer: Option<String> = Row::new(ANY, ACCESS, "Identity provider whose tokens are accepted, as their iss names it")
         .more("Its keys are found by OpenID Connect Discovery, unless jwt_keys_url or jwt_keys_file is set. Further providers have an \
                `[[issuer]]` each.")

@@ -115,6 +115,7 @@ macro_rules! store_contract {
             webhooks: a_late_outcome_of_a_lost_claim_tells_only_what_was_taken,
             webhooks: a_claim_that_ran_out_and_that_nobody_took_still_settles,
             webhooks: deliveries_come_in_the_order_they_fell_due,
+            webhooks: a_backlog_does_not_hide_what_fell_due_last,
             webhooks: a_delivery_under_way_is_due_again_after_a_restart,
             outbox: the_outbox_shows_what_waits_is_under_way_or_was_given_up_on,
             outbox: outbox_pages_join_up,

@@ -266,6 +266,21 @@ pub async fn deliveries_come_in_the_order_they_fell_due(subject: &mut dyn Subjec
     assert_eq!(ids(claim(subject, 2).await), ["t2"]);
 }
 
+pub async fn a_backlog_does_not_hide_what_fell_due_last(subject: &mut dyn Subject) {
+    let subject = &*subject;
+    for number in 1..=12 {
+        let mut writer = RecordWriter::opened(subject, &format!("t{number}")).await;
+        put(subject, &mut writer, "p", 0).await;
+        subject.clock().advance_ms(1);
+    }
+    let claimed_ids = async |limit| {
+        let claimed = claim(subject, limit).await;
+        claimed.iter().map(|delivery| delivery.task_id.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(claimed_ids(8).await, ["t1", "t2", "t3", "t4", "t5", "t6", "t11", "t12"]);
+    assert_eq!(claimed_ids(8).await, ["t7", "t8", "t9", "t10"], "all are claimed, each once");
+}
+
 pub async fn a_delivery_under_way_is_due_again_after_a_restart(subject: &mut dyn Subject) {
     let mut writer = RecordWriter::opened(subject, "t1").await;
     put(subject, &mut writer, "p1", 0).await;

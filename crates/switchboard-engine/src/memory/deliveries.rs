@@ -8,7 +8,9 @@ use switchboard_core::model::{ConfigId, Dialect, PushConfig, Timestamp};
 
 use super::tables::{Record, Tables, Webhook};
 use crate::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery, OutboxState};
-use crate::ports::store::{Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, TaskKey};
+use crate::ports::store::{
+    Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, TaskKey, newest_of_a_claim,
+};
 
 impl Tables {
     pub(super) fn change_push(&mut self, key: TaskKey, changes: Vec<PushChange>, now: Timestamp) {
@@ -81,7 +83,14 @@ impl Tables {
     }
 
     pub(super) fn claim_deliveries(&mut self, limit: usize, claim_ms: u32, now: Timestamp) -> Vec<Delivery> {
-        let due: Vec<_> = self.due.iter().take_while(|(at, _)| *at <= now).take(limit).copied().collect();
+        let newest = newest_of_a_claim(limit);
+        let mut due: Vec<_> = self.due.iter().take_while(|(at, _)| *at <= now).take(limit - newest).copied().collect();
+        if due.len() == limit - newest {
+            let last = due.last().copied();
+            let newer = self.due.iter().rev().skip_while(|(at, _)| *at > now).take_while(|entry| Some(**entry) > last);
+            due.extend(newer.take(newest));
+            due.sort_unstable();
+        }
         let mut claimed = Vec::with_capacity(due.len());
         for (at, delivery) in due {
             let Some(task_key) = self.webhooks.get(&delivery).copied() else { continue };

@@ -11,7 +11,7 @@ mod store;
 mod tables;
 
 pub use adapters::{CountingIds, ManualClock};
-pub use store::{MemoryStore, TASKS_MAX_DEFAULT};
+pub use store::{MemoryStore, STORAGE_BYTES_MAX_DEFAULT, TASKS_MAX_DEFAULT};
 
 #[cfg(test)]
 mod tests;

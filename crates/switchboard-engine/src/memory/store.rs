@@ -21,6 +21,8 @@ use crate::ports::store::{
 use crate::ports::{AuditLog, Clock, Deliveries, Outbox, Runs, TaskLog, Upkeep};
 
 pub const TASKS_MAX_DEFAULT: usize = 10_000;
+/// How many bytes of tasks a process keeps in memory, unless its limits say otherwise.
+pub const STORAGE_BYTES_MAX_DEFAULT: u64 = 1 << 30;
 
 pub struct MemoryStore {
     clock: Arc<dyn Clock>,

@@ -12,7 +12,9 @@ pub trait Deliveries: Send + Sync {
     /// The webhooks of a task.
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>>;
 
-    /// Claims deliveries that are due; other processes do not get them for `claim_ms`.
+    /// Claims deliveries that are due, in the order in which they fell due; other processes do not get them for `claim_ms`. If more
+    /// are due than the limit, [`newest_of_a_claim`] of them are those that fell due last: the backlog of one owner does not
+    /// hide what has just fallen due for another.
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>>;
 
     /// Records the outcomes of deliveries in one transaction. If a claim ran out and another process has claimed the
@@ -27,6 +29,13 @@ pub trait Deliveries: Send + Sync {
 
     /// The view of deliveries for operators.
     fn outbox(&self) -> &dyn Outbox;
+}
+
+/// How many of a claim of so many deliveries are those that fell due last, if more are due. The others are the oldest, so that each one
+/// has its turn.
+#[must_use]
+pub fn newest_of_a_claim(limit: usize) -> usize {
+    limit / 4
 }
 
 /// One webhook that has updates to deliver.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use switchboard::SharedSecret;
 use switchboard::client::{Credentials, SignedTokens};
 
 use super::DirectoryEntry;
@@ -23,9 +24,28 @@ use super::DirectoryEntry;
 #[derive(Clone, Default)]
 pub struct WorkspaceCaller {
     secret: Option<String>,
-    org: Option<(String, Option<String>)>,
+    org: Option<(String, OrgSecret)>,
     issuer: Option<String>,
     is_bound: bool,
+}
+
+/// The secret of an organization.
+#[derive(Clone)]
+enum OrgSecret {
+    None,
+    Given(String),
+    /// As a server has them, which may replace them.
+    Of(Box<SharedSecret>),
+}
+
+impl OrgSecret {
+    fn now(&self, domain: &str) -> Vec<String> {
+        match self {
+            Self::None => Vec::new(),
+            Self::Given(secret) => vec![secret.clone()],
+            Self::Of(secrets) => secrets.secrets_of(domain),
+        }
+    }
 }
 
 impl fmt::Debug for WorkspaceCaller {
@@ -47,7 +67,16 @@ impl WorkspaceCaller {
     /// this.
     #[must_use]
     pub fn with_org(mut self, domain: impl Into<String>, secret: Option<String>) -> Self {
-        self.org = Some((domain.into(), secret.filter(|secret| !secret.trim().is_empty())));
+        let secret = secret.filter(|secret| !secret.trim().is_empty()).map_or(OrgSecret::None, OrgSecret::Given);
+        self.org = Some((domain.into(), secret));
+        self
+    }
+
+    /// As [`WorkspaceCaller::with_org`], with the secrets that a server has of the organization: when one is replaced, tokens are signed
+    /// with the new one, and an app that was not told yet is shown one under the secret before.
+    #[must_use]
+    pub fn with_org_of(mut self, domain: impl Into<String>, secrets: &SharedSecret) -> Self {
+        self.org = Some((domain.into(), OrgSecret::Of(Box::new(secrets.clone()))));
         self
     }
 
@@ -70,7 +99,8 @@ impl WorkspaceCaller {
     /// every app must not get there. Such an agent is called with credentials of its own.
     #[must_use]
     pub fn credentials(&self, user: &str, agent: &DirectoryEntry) -> Option<Credentials> {
-        let has_secret = self.secret.is_some() || self.org.as_ref().is_some_and(|(_, secret)| secret.is_some());
+        let org = self.org.as_ref().map(|(domain, secret)| (domain, secret.now(domain)));
+        let has_secret = self.secret.is_some() || org.as_ref().is_some_and(|(_, secrets)| !secrets.is_empty());
         if !agent.is_app() || !has_secret {
             return None;
         }
@@ -78,8 +108,10 @@ impl WorkspaceCaller {
         if let Some(secret) = &self.secret {
             tokens = tokens.with_secret(secret);
         }
-        if let Some((domain, secret)) = &self.org {
-            tokens = tokens.with_org(domain, secret.as_deref());
+        if let Some((domain, secrets)) = org {
+            let mut secrets = secrets.iter();
+            tokens = tokens.with_org(domain, secrets.next());
+            tokens = secrets.fold(tokens, SignedTokens::with_earlier_org_secret);
         }
         if let Some(issuer) = &self.issuer {
             tokens = tokens.with_issuer(issuer);

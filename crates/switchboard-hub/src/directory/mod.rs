@@ -1,11 +1,13 @@
 //! The directory: which agents there are and where, from a manifest, the folders of a workspace and files of single agents. It reads
 //! them again when they have changed.
 //!
-//! `entry` is one agent, `manifest` reads what is written down, `sources` finds it, `caller` is who calls.
+//! `entry` is one agent, `manifest` reads what is written down, `sources` finds it, `caller` is who calls, `org_secrets` passes the secrets
+//! of organizations on.
 
 mod caller;
 mod entry;
 mod manifest;
+mod org_secrets;
 mod sources;
 
 use std::fmt;
@@ -17,6 +19,7 @@ use tokio::time::Instant;
 
 pub use caller::WorkspaceCaller;
 pub use entry::{DirectoryEntry, DirectoryProblem, FoundIn};
+pub use org_secrets::WorkspacePeers;
 pub use sources::{MANIFEST_VARIABLE, Sources};
 
 use sources::{FileVersion, Found};

@@ -7,7 +7,9 @@
 
 use switchboard_core::model::{AuthenticationInfo, Dialect, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery, OutboxState};
-use switchboard_engine::ports::store::{Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, StoreError, TaskKey};
+use switchboard_engine::ports::store::{
+    Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, StoreError, TaskKey, newest_of_a_claim,
+};
 use tokio_postgres::Row;
 
 use super::error::corrupt;
@@ -87,26 +89,42 @@ pub(super) async fn push_configs(shared: &Shared, key: TaskKey) -> Result<Vec<Pu
     rows.iter().map(read).collect()
 }
 
-const CLAIM: &str = concat!(
-    "with due as (select push_no, due_at from push where due_at <= ",
-    now!(),
-    "              order by due_at, push_no limit $2::bigint for update skip locked)
+macro_rules! claim {
+    ($order:literal) => {
+        concat!(
+            "with due as (select push_no, due_at from push where due_at <= ",
+            now!(),
+            " order by ",
+            $order,
+            " limit $2::bigint for update skip locked)
      update push p set due_at = ",
-    now!(),
-    " + $3::bigint, claimed_until = ",
-    now!(),
-    " + $3::bigint, claimed_by = $4::int
+            now!(),
+            " + $3::bigint, claimed_until = ",
+            now!(),
+            " + $3::bigint, claimed_by = $4::int
        from due, task t, scope s
       where p.push_no = due.push_no and t.task_no = p.task_no and s.scope_no = t.scope_no
      returning ",
-    push_columns!(),
-    ", p.delivered_seq, p.failures, p.claimed_until, due.due_at, t.id, t.context_id, t.seq, s.tenant, s.principal, s.agent"
-);
+            push_columns!(),
+            ", p.delivered_seq, p.failures, p.claimed_until, due.due_at, t.id, t.context_id, t.seq, s.tenant, s.principal, s.agent"
+        )
+    };
+}
+
+const CLAIM_OLDEST: &str = claim!("due_at, push_no");
+const CLAIM_NEWEST: &str = claim!("due_at desc, push_no desc");
 
 pub(super) async fn claim(shared: &Shared, limit: usize, claim_ms: u32) -> Result<Vec<Delivery>, StoreError> {
     observe_clock(shared).await?;
-    let limit = signed(limit as u64);
-    let rows = shared.serve(CLAIM, &[&shared.now(), &limit, &i64::from(claim_ms), &shared.replica_no]).await?;
+    let claim = async |statement: &'static str, limit: usize| {
+        let (limit, claim_ms) = (signed(limit as u64), i64::from(claim_ms));
+        shared.serve(statement, &[&shared.now(), &limit, &claim_ms, &shared.replica_no]).await
+    };
+    let newest = newest_of_a_claim(limit);
+    let mut rows = claim(CLAIM_OLDEST, limit - newest).await?;
+    if rows.len() == limit - newest && newest > 0 {
+        rows.extend(claim(CLAIM_NEWEST, newest).await?);
+    }
     let mut claimed = Vec::with_capacity(rows.len());
     for row in &rows {
         let id: TaskId = (&*text::read(get(row, AFTER_PUSH + 4)?)).into();

@@ -6,7 +6,7 @@ use rusqlite::{Row, params};
 use switchboard_core::call::Owner;
 use switchboard_core::model::{AuthenticationInfo, Dialect, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::store::{
-    Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, Scope, StoreError, TaskKey,
+    Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, Scope, StoreError, TaskKey, newest_of_a_claim,
 };
 
 use super::checksums::{PushColumns, damaged_owner, mismatch, mistyped, of_push_times, of_scope};
@@ -157,16 +157,27 @@ impl Ledger<'_> {
     }
 
     pub(super) fn claim_deliveries(&mut self, limit: usize, claim_ms: u32) -> Result<Vec<Delivery>, Failure> {
+        let until = self.now.plus_ms(claim_ms.into());
+        let newest = newest_of_a_claim(limit);
+        let mut claimed = self.claim_in_order("ASC", limit - newest, until)?;
+        if claimed.len() == limit - newest && newest > 0 {
+            claimed.extend(self.claim_in_order("DESC", newest, until)?.into_iter().rev());
+        }
+        self.count_rows(claimed.len(), 0);
+        Ok(claimed)
+    }
+
+    /// Claims the oldest (`ASC`) or the newest (`DESC`) of those that are due.
+    fn claim_in_order(&self, order: &str, limit: usize, until: Timestamp) -> Result<Vec<Delivery>, Failure> {
         let sql = format!(
             "SELECT {PUSH_COLUMNS}, {SCOPE_COLUMNS}, task.id, task.context_id, task.seq
                FROM push JOIN task USING (task_no) JOIN scope USING (scope_no)
-              WHERE push.due_at <= ?1 ORDER BY push.due_at LIMIT ?2"
+              WHERE push.due_at <= ?1 ORDER BY push.due_at {order} LIMIT ?2"
         );
         let mut select = self.connection.prepare_cached(&sql)?;
         // Rows in quarantine are skipped, and must not use up the limit.
         let examined = limit + self.quarantine.webhooks();
         let mut rows = select.query(params![self.now.as_ms(), signed(examined as u64)])?;
-        let until = self.now.plus_ms(claim_ms.into());
         let mut claimed = Vec::new();
         while let Some(row) = rows.next()?.filter(|_| claimed.len() < limit) {
             let push_no = row.get(0)?;
@@ -193,7 +204,6 @@ impl Ledger<'_> {
         for delivery in &claimed {
             update.execute([delivery.key.0, until.as_ms(), times])?;
         }
-        self.count_rows(claimed.len(), 0);
         Ok(claimed)
     }
 

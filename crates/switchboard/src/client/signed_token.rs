@@ -10,6 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 
+use super::wall_clock::now_s;
+
 /// How long a token is good for.
 const LIFETIME_S: u64 = 900;
 /// Who issues it, where the program has no address of its own.
@@ -32,7 +34,8 @@ pub struct SignedTokens {
     issuer: String,
     audience: Option<String>,
     secret: Option<String>,
-    org_secret: Option<String>,
+    /// Of the organization, the newest first.
+    org_secrets: Vec<String>,
     /// Which secret was believed last. Clones share it.
     believed: Arc<AtomicUsize>,
 }
@@ -40,8 +43,8 @@ pub struct SignedTokens {
 impl PartialEq for SignedTokens {
     fn eq(&self, other: &Self) -> bool {
         let facts = |own: &Self| {
-            let Self { subject, org_domain, issuer, audience, secret, org_secret, believed: _ } = own.clone();
-            (subject, org_domain, issuer, audience, secret, org_secret)
+            let Self { subject, org_domain, issuer, audience, secret, org_secrets, believed: _ } = own.clone();
+            (subject, org_domain, issuer, audience, secret, org_secrets)
         };
         facts(self) == facts(other)
     }
@@ -88,7 +91,7 @@ impl SignedTokens {
             issuer: ISSUER_DEFAULT.to_owned(),
             audience: None,
             secret: None,
-            org_secret: None,
+            org_secrets: Vec::new(),
             believed: Arc::default(),
         }
     }
@@ -104,7 +107,14 @@ impl SignedTokens {
     #[must_use]
     pub fn with_org(mut self, domain: impl Into<String>, secret: Option<impl AsRef<str>>) -> Self {
         self.org_domain = Some(domain.into());
-        self.org_secret = secret.as_ref().and_then(|secret| secret_of(secret.as_ref()));
+        self.org_secrets = secret.as_ref().and_then(|secret| secret_of(secret.as_ref())).into_iter().collect();
+        self
+    }
+
+    /// A secret that the organization had before, for agents that were not told the newer one yet.
+    #[must_use]
+    pub fn with_earlier_org_secret(mut self, secret: impl AsRef<str>) -> Self {
+        self.org_secrets.extend(secret_of(secret.as_ref()));
         self
     }
 
@@ -123,10 +133,20 @@ impl SignedTokens {
     }
 
     fn secrets(&self) -> Vec<&str> {
-        let mut secrets: Vec<&str> =
-            [&self.secret, &self.org_secret].into_iter().flatten().map(String::as_str).collect();
-        secrets.dedup();
+        let mut secrets: Vec<&str> = Vec::new();
+        for secret in self.secret.iter().chain(&self.org_secrets) {
+            if !secrets.contains(&secret.as_str()) {
+                secrets.push(secret);
+            }
+        }
         secrets
+    }
+
+    /// A token under each secret, signed now, for a program that makes its requests itself: if one is refused with 401, the next is
+    /// tried.
+    #[must_use]
+    pub fn tokens_now(&self) -> Vec<String> {
+        self.secrets().into_iter().map(|secret| self.sign(secret, now_s())).collect()
     }
 
     /// How many different tokens there are.

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 
 use super::edge::admit::reachable;
 use crate::server::authentication::{Authentication, Tokens};
-use crate::server::edge::admit::is_loopback_host;
 use crate::server::edge::shared::Shared;
+use crate::server::uri::is_loopback_host;
 
 const CARD: &str = "/.well-known/agent-card.json";
 

@@ -17,19 +17,20 @@ use super::authentication::{Authentication, Schemes, SkillRules, Verifiers};
 use super::builder::{ServedItem, ServerBuilder};
 use super::cards::{AgentSettings, CardForm};
 use super::edge::access_log::AccessLog;
-use super::edge::admit::{Cors, is_loopback_host};
+use super::edge::admit::Cors;
 use super::edge::authorize::Rules;
-use super::edge::paths::check_name;
 use super::edge::shared::choice;
 use super::exposure::BuiltExposure;
 use super::host::{Host, MountedEndpoint};
 use super::internal::dispatch::SelfPoster;
 use super::internal::token::InternalTokens;
 use super::limits::ServerLimits;
+use super::organizations::OrgPeers;
 use super::reloads::Reloads;
 use super::serve_error::ServeError;
 use super::serving::Server;
 use super::transport::tls::Tls;
+use super::uri::{check_name, is_loopback_host};
 use crate::outbound::{AddressPolicy, Client};
 use crate::protocol_binding::ProtocolBinding;
 use crate::signing_keys::SigningKeys;
@@ -69,6 +70,8 @@ pub(crate) struct Parts {
     pub(crate) reloads: Reloads,
     /// Set if asynchronous sends are started by posts.
     pub(crate) self_poster: Option<Arc<SelfPoster>>,
+    /// The other apps of organizations.
+    pub(crate) org_peers: Option<Arc<dyn OrgPeers>>,
 }
 
 /// One agent or mounted endpoint.
@@ -122,13 +125,14 @@ impl ServerBuilder {
         let engine = match registered.is_empty() {
             true => None,
             false => {
-                let store = self.store.open(&clock, &self.engine_limits)?;
+                let limits = self.store.adapt(self.engine_limits);
+                let store = self.store.open(&clock, &limits)?;
                 let engine = Engine::builder(store).clock(clock.clone()).webhook(Arc::new(webhook));
                 let engine = match &self_poster {
                     Some(poster) => engine.self_fire(poster.clone()),
                     None => engine,
                 };
-                let engine = engine.limits(self.engine_limits).log_completed_tasks(self.log_completed_tasks);
+                let engine = engine.limits(limits).log_completed_tasks(self.log_completed_tasks);
                 let engine = engine.audit(self.audit);
                 Some(registered.into_iter().fold(engine, EngineBuilder::agent).build())
             }
@@ -178,6 +182,7 @@ impl ServerBuilder {
             internal_tokens,
             reloads,
             self_poster,
+            org_peers: self.org_peers,
         };
         Ok(Server::new(parts))
     }

@@ -10,7 +10,7 @@ use switchboard_core::dialect::Dialect;
 use switchboard_core::model::{SecurityRequirement, SecurityScheme};
 use switchboard_engine::AuditLevel;
 use switchboard_engine::limits::Limits;
-use switchboard_engine::memory::TASKS_MAX_DEFAULT as MEMORY_TASKS_MAX_DEFAULT;
+use switchboard_engine::memory::{STORAGE_BYTES_MAX_DEFAULT, TASKS_MAX_DEFAULT as MEMORY_TASKS_MAX_DEFAULT};
 use switchboard_engine::ports::Store;
 
 use super::access::Access;
@@ -24,6 +24,7 @@ use super::exposure::Exposure;
 use super::host::StoreChoice;
 use super::internal::settings::SelfFire;
 use super::limits::ServerLimits;
+use super::organizations::OrgPeers;
 use super::transport::tls::Tls;
 use crate::agent::AgentBuilder;
 use crate::protocol_binding::ProtocolBinding;
@@ -58,6 +59,7 @@ pub struct ServerBuilder {
     pub(super) api_key_places: ApiKeyNames,
     pub(super) basic: bool,
     pub(super) shared_secret: Option<SharedSecret>,
+    pub(super) org_peers: Option<Arc<dyn OrgPeers>>,
     pub(super) issuers: Vec<Issuer>,
     pub(super) client_certificates: bool,
     pub(super) requirements: Vec<SecurityRequirement>,
@@ -126,11 +128,15 @@ impl ServerBuilder {
             exposure: Exposure::default(),
             access: Access::default(),
             self_fire: SelfFire::default(),
+            org_peers: None,
         }
     }
 
     /// How many tasks [`ServerBuilder::memory`] keeps.
     pub const MEMORY_TASKS_MAX_DEFAULT: usize = MEMORY_TASKS_MAX_DEFAULT;
+    /// How many bytes of tasks [`ServerBuilder::memory`] keeps: what [`Limits::storage_bytes_max`](crate::Limits) is there, unless it
+    /// is set to another value than its default, which is for a disk.
+    pub const MEMORY_STORAGE_BYTES_MAX_DEFAULT: u64 = STORAGE_BYTES_MAX_DEFAULT;
 
     /// Writes one line per request to this log: who asked for what, when, and how it was answered.
     #[must_use]
@@ -216,8 +222,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Keeps tasks in memory: at most 10,000, or [`Limits::retention_tasks_max`](crate::Limits) if that is fewer; gone when
-    /// the process stops. This is the default.
+    /// Keeps tasks in memory: at most 10,000, or [`Limits::retention_tasks_max`](crate::Limits) if that is fewer, and at most
+    /// [1 GiB](Self::MEMORY_STORAGE_BYTES_MAX_DEFAULT) of them; gone when the process stops. This is the default.
     #[must_use]
     pub fn memory(self) -> Self {
         self.memory_holding(MEMORY_TASKS_MAX_DEFAULT)

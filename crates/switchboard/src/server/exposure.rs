@@ -5,10 +5,10 @@ use http::Uri;
 use switchboard_core::error::ProtocolError;
 
 use super::builder::ServerBuilder;
-use super::edge::admit::is_loopback_host;
 use super::edge::operator_check::OperatorKey;
 use super::edge::peers::OpenPeers;
 use super::serve_error::ServeError;
+use super::uri::is_loopback_host;
 
 /// The settings of [`ServerBuilder`] that this file is about.
 #[derive(Clone, Default)]

@@ -16,7 +16,7 @@ use switchboard_core::call::{BoxFuture, Caller, Endpoint, Frame, Owner, Reply, R
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId, TaskState, TaskView};
 use switchboard_engine::limits::Limits;
-use switchboard_engine::memory::MemoryStore;
+use switchboard_engine::memory::{MemoryStore, STORAGE_BYTES_MAX_DEFAULT};
 use switchboard_engine::ports::audit::AuditEntry;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use switchboard_engine::ports::store::{COMMIT_MICROS_BOUNDS, OverStorage, Scope};
@@ -30,11 +30,11 @@ use switchboard_engine::{Engine, QueueAges, Readiness};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::server::downloads::{Downloads, WantedArtifact};
-use crate::server::edge::paths::encode;
 use crate::server::internal::Processor;
 use crate::server::operator::Operations;
 use crate::server::operator::metrics::{buckets, family, histogram, read, sample, single};
 use crate::server::serve_error::ServeError;
+use crate::server::uri::encode;
 
 #[cfg(feature = "sqlite")]
 use std::path::{Path, PathBuf};
@@ -57,6 +57,14 @@ impl StoreChoice {
             Self::Sqlite(path, _) => path.display().to_string(),
             Self::Given(_) => "in a store of its own".to_owned(),
         }
+    }
+
+    /// The limits with what is usual for this store, where they have what is usual for a disk.
+    pub(crate) fn adapt(&self, mut limits: Limits) -> Limits {
+        if matches!(self, Self::Memory(_)) && limits.storage_bytes_max == Limits::default().storage_bytes_max {
+            limits.storage_bytes_max = STORAGE_BYTES_MAX_DEFAULT;
+        }
+        limits
     }
 
     pub(crate) fn open(self, clock: &Arc<dyn Clock>, limits: &Limits) -> Result<Arc<dyn Store>, ServeError> {

@@ -18,10 +18,12 @@ mod host;
 mod internal;
 mod limits;
 mod operator;
+mod organizations;
 mod reloads;
 mod serve_error;
 mod serving;
 mod transport;
+mod uri;
 
 pub use authentication::tokens::Tokens;
 pub use authentication::{Authenticator, ClientCertificate, Identity, IdentityFromExtensions, Issuer, SharedSecret};
@@ -33,15 +35,16 @@ pub use cards::CardForm;
 pub use edge::access_log::AccessLog;
 pub use edge::admit::Cors;
 pub use edge::authorize::Rules;
-pub use edge::paths::RESERVED;
 pub use edge::service::A2aService;
 pub use limits::ServerLimits;
 #[cfg(feature = "sqlite")]
 pub use operator::offline::OfflineOutbox;
+pub use organizations::{OrgPeers, OrgSecretPush, OrgSecretPushed};
 pub use serve_error::{ServeError, ServeErrorKind};
 pub use serving::{Server, ServerHandle};
 pub use transport::listener::Bound;
 pub use transport::tls::{Tls, TlsError};
+pub use uri::RESERVED;
 
 #[cfg(test)]
 mod tests;

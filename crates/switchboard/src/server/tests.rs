@@ -5,6 +5,7 @@ mod cors;
 mod filenames;
 mod fuzz;
 mod host_check;
+mod memory;
 mod ranges;
 mod routes;
 mod window;

@@ -137,13 +137,6 @@ impl SigningKeys {
         self.0.reload()
     }
 
-    /// As [`SigningKeys::reload`], and logs the outcome.
-    pub fn reload_and_log(&self) {
-        let Some(files) = &self.0.files else { return };
-        let reloaded = self.reload();
-        files.report(reloaded.as_ref().map(|()| self.len()).map_err(|error| error as &dyn fmt::Display));
-    }
-
     /// The keys as what can be read again.
     pub(crate) fn source(&self) -> Arc<dyn Reload> {
         self.0.clone()

@@ -26,7 +26,7 @@ async fn a_new_secret_of_an_organization_holds_from_the_next_request_on_and_ends
     let path = folder.path().join("org-secrets.txt");
     std::fs::write(&path, format!("acme.example {ACME}\nglobex.example {GLOBEX}\n")).unwrap();
     let secret = SharedSecret::default().with_orgs_of(&path).unwrap();
-    let edge = Edge::new(Server::builder().agent(echo()).shared_secret(secret.clone()));
+    let edge = Edge::new(Server::builder().agent(echo()).shared_secret(secret));
     let (acme, globex) = (token("acme.example", ACME), token("globex.example", GLOBEX));
     let open = async |authorization: &str| {
         let asked = with(post("/message:stream", message("wait").to_string()), "authorization", authorization);
@@ -42,11 +42,11 @@ async fn a_new_secret_of_an_organization_holds_from_the_next_request_on_and_ends
     // A file that is not good changes nothing.
     for bad in ["", "acme.example\n", "acme.example short\n", "acme.example one two\n"] {
         std::fs::write(&path, bad).unwrap();
-        secret.reload_and_log().await;
+        edge.handle.reload_files().await;
         assert_eq!([status(&edge, &acme).await, status(&edge, &globex).await], [200, 200], "{bad}");
     }
     std::fs::write(&path, format!("globex.example {GLOBEX}\nACME.example {NEW_ACME}\n")).unwrap();
-    secret.reload_and_log().await;
+    edge.handle.reload_files().await;
     assert_eq!([status(&edge, &acme).await, status(&edge, &globex).await], [401, 200]);
     assert_eq!(status(&edge, &token("acme.example", NEW_ACME)).await, 200);
     let rest = soon(of_acme.collect()).await.unwrap().to_bytes();
@@ -62,7 +62,7 @@ async fn a_new_secret_of_an_organization_holds_from_the_next_request_on_and_ends
     waits.await.expect_err("it has no end");
     // An organization that is gone is refused.
     std::fs::write(&path, format!("acme.example {NEW_ACME}\n")).unwrap();
-    secret.reload_and_log().await;
+    edge.handle.reload_files().await;
     assert_eq!(status(&edge, &globex).await, 401);
 }
 

@@ -18,8 +18,8 @@
 //! - through [`rest`] and `proto` also the tasks a message refers to, and an empty `metadata` beside data that is no object;
 //! - through `proto` also the `tenant` of a request and the `metadata` of a cancel; ids with a slash, which the name of
 //!   a resource cannot hold, are refused when they are read;
-//! - of a card: interfaces of other versions, the device-code flow, `pkceRequired`; its signatures, which were made over
-//!   another form.
+//! - of a card: interfaces of other versions, the device-code flow, `pkceRequired`; in JSON also its signatures, which were made
+//!   over another form.
 //!
 //! Data that is no object is written as `{"value": …}` with `"data_part_compat": true` in the part's metadata, as the SDKs
 //! do, and read back; that key is therefore not the author's to use.

@@ -16,7 +16,7 @@ use super::key_set::{FoundKeys, KEY_SET_BYTES_MAX, KeySet, KeySource, check_key_
 use crate::jwt::{Audiences, Unverified, is_name, seconds, words};
 use crate::public_keys::{Algorithm, Key, KeyError};
 use crate::reloaded::{WatchedFiles, read_file};
-use crate::server::edge::paths::check_name;
+use crate::server::uri::check_name;
 
 /// How far clocks may be apart, unless [`Issuer::leeway`] says otherwise.
 const LEEWAY_DEFAULT: Duration = Duration::from_secs(30);

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use crate::outbound::{Client, RequestLimits};
 use crate::public_keys::{Key, KeyError, read_jwk_set, read_pem};
 use crate::reloaded::{Reload, WatchedFiles, read_file_now};
-use crate::server::edge::admit::is_loopback_host;
+use crate::server::uri::is_loopback_host;
 
 /// The size of a key set, and of a discovery document.
 pub(super) const KEY_SET_BYTES_MAX: u64 = 256 << 10;

@@ -12,6 +12,7 @@ mod ending;
 mod identity;
 mod issuer;
 mod key_set;
+mod org_secrets;
 mod schemes;
 mod shared_secret;
 mod skills;
@@ -89,6 +90,14 @@ impl Authentication {
     pub(crate) fn tokens(&self) -> Option<&Tokens> {
         match self {
             Self::Configured(verifiers) => verifiers.tokens(),
+            Self::Open(_) | Self::Custom(_) => None,
+        }
+    }
+
+    /// The secrets that callers sign tokens with, if they do.
+    pub(crate) fn shared_secret(&self) -> Option<&SharedSecret> {
+        match self {
+            Self::Configured(verifiers) => verifiers.shared_secret(),
             Self::Open(_) | Self::Custom(_) => None,
         }
     }

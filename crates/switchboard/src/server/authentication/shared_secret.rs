@@ -5,7 +5,6 @@
 //! one. Whoever knows the secret of an organization can sign for each of its members and for nobody else: the organization is the
 //! tenant. Stricter than the original: HS256 alone, and a token must say when it expires.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,22 +14,19 @@ use http::Uri;
 use http::request::Parts;
 use serde::Deserialize;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use switchboard_core::model::Timestamp;
-use switchboard_engine::ports::audit::AuditEvent;
+use switchboard_engine::ports::Clock as _;
+use switchboard_engine::system::SystemClock;
 
 use super::Identity;
 use super::ending::Revocation;
+use super::org_secrets::{KnownSecrets, OrgSecrets, OrgSignature, SECRET_BYTES_MIN, check_secret};
 use crate::jwt::{Audiences, Unverified, is_name, seconds};
-use crate::reloaded::{ListError, ListOfLines, Reload, ReloadedList, reload_and_log};
-use crate::server::edge::paths::check_name;
+use crate::reloaded::{ListError, ListOfLines as _, Reload, ReloadedList};
+use crate::server::uri::check_name;
 
 /// Who vouches for the callers: everybody who knows the secret.
 const ISSUER: &str = "a2a-secret";
-/// Shorter secrets can be found by trying, since each token shows what one makes of it.
-const SECRET_BYTES_MIN: usize = 16;
-/// How many organizations a file of secrets may have.
-const ORG_SECRETS_MAX: usize = 10_000;
 
 /// The secrets that the tokens of callers are signed with: one that all apps share, those of organizations, or both.
 ///
@@ -62,91 +58,6 @@ impl fmt::Debug for SharedSecret {
     }
 }
 
-/// The secrets of organizations by their domains, in lower case.
-#[derive(Clone, Default)]
-struct OrgSecrets(HashMap<String, OrgSecret>);
-
-#[derive(Clone)]
-struct OrgSecret {
-    key: hmac::Key,
-    /// Of the secret, by which a reload knows that it is still the same.
-    digest: [u8; 32],
-    is_short: bool,
-    revocation: Revocation,
-}
-
-impl OrgSecret {
-    fn new(secret: &str) -> Self {
-        Self {
-            key: hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()),
-            digest: Sha256::digest(secret).into(),
-            is_short: secret.len() < SECRET_BYTES_MIN,
-            revocation: Revocation::possible(),
-        }
-    }
-}
-
-impl ListOfLines for OrgSecrets {
-    const WHAT: &'static str = "secrets of organizations";
-    const EVENT: AuditEvent = AuditEvent::Credentials;
-    const NONE_IN_FILE: &'static str = "no secret in it; expected lines of DOMAIN SECRET";
-
-    fn parse(text: &str) -> Result<Self, ListError> {
-        let mut orgs = HashMap::new();
-        for (index, line) in text.lines().enumerate() {
-            let wrong = |reason: String| ListError { line: index + 1, reason };
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let (domain, secret) = match words.as_slice() {
-                [] => continue,
-                [first, ..] if first.starts_with('#') => continue,
-                [domain, secret] => (domain.to_ascii_lowercase(), *secret),
-                _ => return Err(wrong("expected DOMAIN SECRET".to_owned())),
-            };
-            check_name("domain", &domain).map_err(wrong)?;
-            if orgs.len() == ORG_SECRETS_MAX {
-                return Err(wrong(format!("there are more than {ORG_SECRETS_MAX} organizations")));
-            }
-            if orgs.insert(domain, OrgSecret::new(secret)).is_some() {
-                return Err(wrong("this organization has a secret already".to_owned()));
-            }
-        }
-        Ok(Self(orgs))
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Streams of organizations whose secret is gone or another one end; those of the others go on. A server that was started with
-    /// secrets that cannot be found by trying may be where other machines reach it, so it takes no short ones later.
-    fn succeed(&mut self, before: &Self) -> Result<(), ListError> {
-        if self.has_short() && !before.has_short() {
-            let reason = format!("a secret is shorter than {SECRET_BYTES_MIN} characters; use a long random one");
-            return Err(ListError { line: 0, reason });
-        }
-        for (domain, earlier) in &before.0 {
-            match self.0.get_mut(domain).filter(|secret| secret.digest == earlier.digest) {
-                Some(same) => same.revocation = earlier.revocation.clone(),
-                None => earlier.revocation.revoke(),
-            }
-        }
-        Ok(())
-    }
-}
-
-impl OrgSecrets {
-    fn has_short(&self) -> bool {
-        self.0.values().any(|secret| secret.is_short)
-    }
-
-    /// Whether the organization has signed, and what tells that its secret was taken back.
-    fn verify(&self, org: &str, token: &Unverified<'_>) -> Option<Revocation> {
-        let secret = self.0.get(org)?;
-        hmac::verify(&secret.key, token.signed, &token.signature).ok()?;
-        Some(secret.revocation.clone())
-    }
-}
-
 /// What a token says.
 #[derive(Deserialize)]
 struct Claims {
@@ -173,12 +84,14 @@ impl SharedSecret {
     pub fn with_org(mut self, domain: impl AsRef<str>, secret: impl AsRef<str>) -> Self {
         let (domain, secret) = (domain.as_ref().trim().to_ascii_lowercase(), secret.as_ref().trim());
         if !secret.is_empty() {
-            self.orgs.0.insert(domain, OrgSecret::new(secret));
+            self.orgs.insert(domain, secret);
         }
         self
     }
 
-    /// Adds the secrets of organizations from a file: on each line a domain and its secret. `#` begins a line that is a comment.
+    /// Adds the secrets of organizations from a file: on each line a domain and its secret. `#` begins a line that is a comment. The
+    /// secrets of the first file can be replaced while the server runs
+    /// ([`ServerBuilder::org_peers`](crate::ServerBuilder::org_peers)); what was replaced stays good for an hour.
     ///
     /// A server looks every minute whether the file has changed, and then uses the new secrets: tokens that were signed with one
     /// that is gone are refused from the next request on, and streams that were opened with them end. If the new file is not good,
@@ -189,13 +102,6 @@ impl SharedSecret {
     pub fn with_orgs_of(mut self, file: impl AsRef<Path>) -> Result<Self, ListError> {
         self.files.push(Arc::new(ReloadedList::open(file.as_ref())?));
         Ok(self)
-    }
-
-    /// Reads the files of organizations again and tells the log how it went.
-    pub async fn reload_and_log(&self) {
-        for file in &self.files {
-            reload_and_log(&**file).await;
-        }
     }
 
     /// The files as what can be read again.
@@ -216,6 +122,16 @@ impl SharedSecret {
         self.global.is_none() && self.orgs_count() == 0
     }
 
+    /// The secrets of an organization that are good now, the newest first, for calls to its other apps.
+    #[must_use]
+    pub fn secrets_of(&self, domain: &str) -> Vec<String> {
+        let (domain, now) = (domain.to_ascii_lowercase(), SystemClock.now());
+        let in_files = self.files.iter().find_map(|file| file.read(|orgs| orgs.known(&domain, now)));
+        let known = self.orgs.known(&domain, now).or(in_files);
+        let all = known.into_iter().flat_map(|known| std::iter::once(known.newest).chain(known.previous));
+        all.map(|secret| secret.to_string()).collect()
+    }
+
     /// Whether one of the secrets can be found by trying.
     pub(crate) fn is_short(&self) -> bool {
         self.is_short || self.orgs.has_short() || self.files.iter().any(|file| file.read(OrgSecrets::has_short))
@@ -232,14 +148,14 @@ impl SharedSecret {
         }
         let global = self.global.as_ref();
         let is_shared = global.is_some_and(|key| hmac::verify(key, token.signed, &token.signature).is_ok());
-        if !is_shared && self.orgs.0.is_empty() && self.files.is_empty() {
+        if !is_shared && self.orgs.is_empty() && self.files.is_empty() {
             return None;
         }
         let claims: Claims = serde_json::from_slice(&token.claims).ok()?;
         let org = claims.org_domain.as_deref().filter(|org| !org.is_empty()).map(str::to_ascii_lowercase);
-        let revocation = match is_shared {
-            true => Revocation::default(),
-            false => self.verify_org(org.as_deref()?, token)?,
+        let signature = match is_shared {
+            true => OrgSignature { revocation: Revocation::default(), until: None },
+            false => self.verify_org(org.as_deref()?, token, now)?,
         };
         let expires_s = seconds(&claims.exp?)?;
         let now_s = now.as_ms().div_euclid(1000);
@@ -262,21 +178,59 @@ impl SharedSecret {
             }
         }
         let subject = claims.sub.filter(|subject| is_name(subject))?;
-        let mut identity =
-            Identity::issued(ISSUER, &subject).expires(Timestamp::from_ms(expires_s.saturating_mul(1000)));
+        // A token under a secret that was replaced is good no longer than that secret.
+        let expires = Timestamp::from_ms(expires_s.saturating_mul(1000));
+        let expires = signature.until.map_or(expires, |until| until.min(expires));
+        let mut identity = Identity::issued(ISSUER, &subject).expires(expires);
         if let Some(org) = org {
             check_name("tenant", &org).ok()?;
             identity = identity.tenants([org]);
         }
-        identity.revocation = revocation;
+        identity.revocation = signature.revocation;
         identity.scopes =
             claims.scope.iter().flat_map(|scope| scope.split_ascii_whitespace()).map(str::to_owned).collect();
         Some(SignedCaller { identity, is_for_all })
     }
 
-    fn verify_org(&self, org: &str, token: &Unverified<'_>) -> Option<Revocation> {
-        let in_files = || self.files.iter().find_map(|file| file.read(|orgs| orgs.verify(org, token)));
-        self.orgs.verify(org, token).or_else(in_files)
+    fn verify_org(&self, org: &str, token: &Unverified<'_>, now: Timestamp) -> Option<OrgSignature> {
+        let in_files = || self.files.iter().find_map(|file| file.read(|orgs| orgs.verify(org, token, now)));
+        self.orgs.verify(org, token, now).or_else(in_files)
+    }
+
+    /// Whether a token was signed by this organization, names it and is good now, under a secret of its own.
+    pub(crate) fn is_of_org(&self, token: &str, org: &str, now: Timestamp) -> bool {
+        let is_good = || {
+            let token = Unverified::read(token).filter(|token| token.header.alg == "HS256")?;
+            self.verify_org(org, &token, now)?;
+            let claims: Claims = serde_json::from_slice(&token.claims).ok()?;
+            let now_s = now.as_ms().div_euclid(1000);
+            let not_before = claims.nbf.map_or(Some(0), |not_before| seconds(&not_before))?;
+            Some(seconds(&claims.exp?)? > now_s && not_before <= now_s)
+        };
+        is_good().unwrap_or(false)
+    }
+
+    /// The organizations whose secrets can be replaced.
+    pub(crate) fn org_domains(&self) -> Vec<String> {
+        self.files.first().map(|file| file.read(OrgSecrets::domains)).unwrap_or_default()
+    }
+
+    /// The secrets of an organization that can be replaced.
+    pub(crate) fn org_secrets(&self, domain: &str, now: Timestamp) -> Option<KnownSecrets> {
+        self.files.first()?.read(|orgs| orgs.known(domain, now))
+    }
+
+    /// Replaces the secret of an organization, in the file and here. The one before stays good for a while.
+    ///
+    /// # Errors
+    /// When there is no file of secrets, it cannot be written, or the secret cannot be one. Then nothing has changed.
+    pub(crate) async fn replace_org_secret(&self, domain: &str, secret: &str, now: Timestamp) -> Result<(), String> {
+        check_name("domain", domain)?;
+        check_secret(secret)?;
+        let Some(file) = self.files.first() else {
+            return Err("there is no file of secrets of organizations".to_owned());
+        };
+        file.edit(|orgs, text| orgs.replaced(text, domain, secret, now)).await.map_err(|error| error.to_string())
     }
 
     /// Whether a token for this audience is for an address of this server.

@@ -11,8 +11,8 @@ use switchboard_engine::ports::audit::AuditEvent;
 
 use super::Identity;
 use super::ending::Revocation;
-use crate::reloaded::{ListError, ListOfLines, Reload, ReloadedList, reload_and_log};
-use crate::server::edge::paths::{RESERVED, check_name};
+use crate::reloaded::{ListError, ListOfLines, Reload, ReloadedList};
+use crate::server::uri::{RESERVED, check_name};
 
 /// A set of bearer tokens.
 ///
@@ -83,11 +83,6 @@ impl Tokens {
     /// As [`Tokens::from_file`]; then the list stays the one it was.
     pub async fn reload(&self) -> Result<(), ListError> {
         self.0.reload().await
-    }
-
-    /// [Reloads](Self::reload) and tells the log how it went.
-    pub async fn reload_and_log(&self) {
-        reload_and_log(&*self.0).await;
     }
 
     /// The list as what can be read again.

@@ -25,7 +25,7 @@ use super::verified::{Verified, VerifiedTokens};
 use super::{BEARER_CHALLENGE, BEARER_HINT, ClientCertificate, Identified, Identity, Tokens, unauthenticated};
 use crate::jwt::Unverified;
 use crate::reloaded::Reload;
-use crate::server::edge::paths::query_pairs;
+use crate::server::uri::query_pairs;
 use Failed::Bad;
 
 /// Where the tokens of this server may stand beside the `Authorization` header.
@@ -242,6 +242,10 @@ impl Verifiers {
     /// The header that tokens may stand in beside `Authorization`.
     pub(crate) fn api_key_header(&self) -> Option<&HeaderName> {
         self.api_keys.header.as_ref()
+    }
+
+    pub(crate) fn shared_secret(&self) -> Option<&SharedSecret> {
+        self.shared_secret.as_ref()
     }
 
     pub(crate) fn tokens(&self) -> Option<&Tokens> {

@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sha2::{Digest, Sha256};
+#[cfg(feature = "grpc")]
+use switchboard_core::dialect::json::DecodeLimits;
 use switchboard_core::dialect::json::merge_objects;
 use switchboard_core::dialect::{Dialect, v0_3, v1_0};
 #[cfg(feature = "grpc")]
@@ -244,12 +246,21 @@ pub(crate) fn encode_reply(dialect: Dialect, card: &AgentCard, agent: &Mounted) 
     signer.signed(&signer.keys(), &body, &versions)
 }
 
-/// The signatures of a card of 1.0 whose members are not written as JSON. It has the addresses that it is served at.
+/// The signatures of a card that is written as protobuf, over what it is in JSON. It has the addresses that it is served at.
 #[cfg(feature = "grpc")]
-pub(crate) fn signatures(card: &AgentCard, agent: &Mounted) -> Vec<AgentCardSignature> {
+pub(crate) fn signatures(dialect: Dialect, card: &AgentCard, agent: &Mounted) -> Vec<AgentCardSignature> {
     let Some(signer) = &agent.signer else { return Vec::new() };
-    let v1_0 = Some(encode(card, &card.supported_interfaces, v1_0::encode_card));
-    signer.signatures(&signer.keys(), &Versions { v1_0, v0_3: None })
+    let versions = if dialect == Dialect::V1_0 {
+        Versions { v1_0: Some(encode(card, &card.supported_interfaces, v1_0::encode_card)), v0_3: None }
+    } else {
+        // The messages of 0.3 do not tell an empty text from none, so what is signed is what their reader gets to see.
+        let mut message = Vec::new();
+        v0_3::proto::write_card(card, &mut message);
+        let seen = v0_3::proto::read_card(message.into(), &DecodeLimits::default());
+        let seen = seen.map_or(Cow::Borrowed(card), Cow::Owned);
+        Versions { v1_0: None, v0_3: Some(encode(&seen, &seen.supported_interfaces, v0_3::encode_card)) }
+    };
+    signer.signatures(&signer.keys(), &versions)
 }
 
 impl Subject<'_> {

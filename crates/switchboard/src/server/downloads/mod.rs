@@ -23,9 +23,10 @@ use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredA
 use crate::server::authentication::Identity;
 use crate::server::edge::authorize::Subject;
 use crate::server::edge::budgets::Holder;
-use crate::server::edge::paths::{ArtifactPath, encode};
+use crate::server::edge::paths::ArtifactPath;
 use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, not_allowed};
 use crate::server::edge::shared::{Head, Shared};
+use crate::server::uri::encode;
 
 /// The bytes of an agent's artifacts, beside its [`Endpoint`](switchboard_core::call::Endpoint): what a reply has no place for.
 pub(crate) trait Downloads: Send + Sync {

@@ -176,13 +176,6 @@ fn is_address(host: &str) -> bool {
     host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok()
 }
 
-/// Whether the host of a URL leads to this machine and to no other.
-pub(crate) fn is_loopback_host(host: &str) -> bool {
-    let host = host.trim_matches(['[', ']']);
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
-}
-
 /// The host without its port; an IPv6 address keeps its brackets.
 fn host_name(authority: &str) -> &str {
     if authority.starts_with('[') {

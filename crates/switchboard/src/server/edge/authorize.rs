@@ -13,14 +13,14 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, Json};
 use switchboard_engine::ports::audit::AuditEvent;
 
-use crate::reloaded::{ListError, ListOfLines, Reload, ReloadedList, reload_and_log};
+use crate::reloaded::{ListError, ListOfLines, Reload, ReloadedList};
 use crate::server::authentication::Identity;
-use crate::server::edge::paths::check_name;
+use crate::server::uri::check_name;
 
 /// Rules about what callers may do, in place of letting everybody who is let in do everything.
 ///
 /// One per line: `allow` or `deny`, whom it is about, the operations, and the agent, or the agent and a skill of it. The first line that
-/// fits decides, and what no line fits is refused. `#` begins a comment.
+/// fits decides, and what no line fits is refused. `#` at the beginning of a word begins a comment.
 ///
 /// Whom: `*`, `authenticated`, `anonymous`, `principal:NAME`, `tenant:NAME` or `scope:NAME`; of several with commas, all
 /// must be so. Operations: `*`, `send`, `read`, `cancel`, `push`, `extended-card`, or names such as `ListTasks`, with
@@ -166,11 +166,6 @@ impl Rules {
         self.0.reload().await
     }
 
-    /// [Reloads](Self::reload) and tells the log how it went.
-    pub async fn reload_and_log(&self) {
-        reload_and_log(&*self.0).await;
-    }
-
     /// The rules as what can be read again.
     pub(crate) fn source(&self) -> Arc<dyn Reload> {
         self.0.clone()
@@ -253,7 +248,8 @@ impl ListOfLines for RuleList {
     fn parse(text: &str) -> Result<Self, ListError> {
         let mut rules = Vec::new();
         for (index, line) in text.lines().enumerate() {
-            let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+            // Within a word it is part of a principal, which carries its issuer in front of it.
+            let words: Vec<&str> = line.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
             if words.is_empty() {
                 continue;
             }

@@ -53,6 +53,19 @@ fn the_first_rule_that_fits_decides_and_without_one_it_is_no() {
 }
 
 #[test]
+fn a_rule_can_name_a_principal_with_its_issuer() {
+    let rules = Rules::parse("allow principal:https://login.example#alice read * # of the provider").unwrap();
+    for (identity, expected) in [
+        (Identity::issued("https://login.example", "alice"), true),
+        (Identity::issued("https://other.example", "alice"), false),
+        (Identity::new("alice"), false),
+    ] {
+        let subject = Subject { identity: &identity, tenant: "" };
+        assert_eq!(rules.check(&subject, "any", &get()).is_ok(), expected, "{:?}", identity.principal);
+    }
+}
+
+#[test]
 fn every_operation_has_a_bit_and_a_group() {
     let whole = Rules::parse("allow * send,read,cancel,push,extended-card *").unwrap();
     let nobody = Identity::anonymous();

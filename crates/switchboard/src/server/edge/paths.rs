@@ -1,46 +1,14 @@
-//! What a path names, and the percent-encoding of its segments and of a query. Pure: nothing is looked up here. `route`
-//! finds the agent and the binding for a path.
+//! What a path names. Pure: nothing is looked up here. `route` finds the agent and the binding for a path.
 
 use std::borrow::Cow;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use switchboard_core::dialect::{Dialect, Package};
 use switchboard_core::model::{ArtifactId, ConfigId, TaskId};
 
 use crate::server::bindings::compat::{self, CompatPath};
 use crate::server::internal::InternalRoute;
-
-/// First path segments that are ours and therefore neither tenants nor agents.
-pub const RESERVED: &[&str] = &[
-    "tasks",
-    "message",
-    "extendedAgentCard",
-    "v1",
-    "agents",
-    "apps",
-    "dialects",
-    "a2a",
-    "rpc",
-    "api",
-    ".well-known",
-    "_agent-native",
-    "healthz",
-    "readyz",
-    "metrics",
-];
-
-/// Refuses a name that is to appear as one segment of a path and could be taken for one of ours.
-pub(crate) fn check_name(what: &str, name: &str) -> Result<(), String> {
-    if RESERVED.contains(&name) {
-        return Err(format!("{what} {name:?} is reserved; choose another name"));
-    }
-    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '~');
-    if name.is_empty() || name.len() > 64 || !name.chars().all(fits) || name.starts_with('.') {
-        let why = "must be 1 to 64 letters, digits, '-', '_', '.' or '~', and not begin with a dot";
-        return Err(format!("{what} {name:?} {why}"));
-    }
-    Ok(())
-}
+use crate::server::organizations::OrgRoute;
+use crate::server::uri::{RESERVED, decode};
 
 /// What a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +22,8 @@ pub(crate) enum NamedPath<'a> {
     Outbox(OutboxPath),
     /// For the server itself.
     Internal(InternalRoute),
+    /// The secret of an organization.
+    Organization(OrgRoute),
     /// A path of one agent; none is the default agent.
     Agent {
         agent: Option<Cow<'a, str>>,
@@ -177,6 +147,9 @@ pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
     }
     if let Some(route) = InternalRoute::at(&segments) {
         return NamedPath::Internal(route);
+    }
+    if let Some(route) = OrgRoute::at(&segments) {
+        return NamedPath::Organization(route);
     }
     match segments.as_slice() {
         ["healthz"] => NamedPath::Health,
@@ -322,36 +295,4 @@ fn rest_place(segments: &[&str]) -> Option<RestPath> {
         }
         _ => None,
     }
-}
-
-/// All that RFC 3986 does not call unreserved.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
-/// Percent-decodes one segment; none if an escape is not one, or what it spells is not text.
-pub(crate) fn decode(segment: &str) -> Option<Cow<'_, str>> {
-    let is_escape =
-        |after: &str| after.as_bytes().first_chunk::<2>().is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
-    let escapes_fit = segment.split('%').skip(1).all(is_escape);
-    escapes_fit.then(|| percent_decode_str(segment).decode_utf8().ok()).flatten()
-}
-
-/// Percent-encodes one segment, or one value of a query.
-pub(crate) fn encode(text: &str) -> String {
-    utf8_percent_encode(text, ESCAPED).to_string()
-}
-
-/// The pairs of a query string, decoded; none if what they spell is not text.
-pub(crate) fn query_pairs(query: &str) -> Option<Vec<(Cow<'_, str>, Cow<'_, str>)>> {
-    query
-        .split('&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode_query(name)?, decode_query(value)?))
-        })
-        .collect()
-}
-
-fn decode_query(text: &str) -> Option<Cow<'_, str>> {
-    if text.contains('+') { Some(Cow::Owned(decode(&text.replace('+', " "))?.into_owned())) } else { decode(text) }
 }

@@ -30,6 +30,7 @@ use crate::server::edge::shared::{Head, Incoming, Mounted, Shared, Site};
 use crate::server::internal::InternalRoute;
 use crate::server::operator::health;
 use crate::server::operator::metrics::Operation;
+use crate::server::organizations::OrgRoute;
 use crate::signing_keys::SigningKeys;
 
 #[cfg(feature = "grpc")]
@@ -50,6 +51,7 @@ pub(crate) enum Target {
     Outbox(OutboxPath),
     /// Its sender is known by a token of its own kind.
     Internal(InternalRoute),
+    Organization(OrgRoute),
     Metrics,
 }
 
@@ -114,6 +116,7 @@ pub(crate) fn route(
         NamedPath::JwkSet => (Operation::GetAgentCard, Target::Answered(takes("GET"))),
         NamedPath::Outbox(place) => (Operation::Outbox, Target::Outbox(place)),
         NamedPath::Internal(route) => (Operation::Probe, Target::Internal(route)),
+        NamedPath::Organization(route) => (Operation::OrgSecret, Target::Organization(route)),
         NamedPath::Unknown => return not_found(shared, head),
     };
     head.note.operation(operation);

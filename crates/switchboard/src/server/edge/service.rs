@@ -16,6 +16,7 @@ use http_body::Body;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::Mount;
 use switchboard_core::error::ProtocolError;
+use switchboard_core::model::Tenant;
 use tracing::{Instrument, Span};
 
 use crate::server::authentication::{Authenticated, ClientCertificate, Identified, Identity, SchemeSet};
@@ -31,6 +32,7 @@ use crate::server::edge::shared::{Head, Incoming, Mounted, Shared};
 use crate::server::exposure::closed;
 use crate::server::internal::{self, InternalRoute};
 use crate::server::operator::{Operations, health, outbox};
+use crate::server::organizations::{self, Asking, OrgRoute};
 use crate::server::transport::unread::UnreadReplies;
 
 /// The whole server as a tower service: serve it yourself, or mount it in an axum router.
@@ -109,8 +111,11 @@ where
             let response = exchange.refuse(target, &error);
             return exchange.answered(response);
         }
-        if let Target::Internal(route) = target {
-            return exchange.internal(route);
+        match target {
+            Target::Internal(route) => return exchange.internal(route),
+            // The other app proves itself by a token that callers have no use for.
+            Target::Organization(OrgRoute::Receive) => return exchange.org_secret_received(),
+            _ => {}
         }
         if exchange.in_flight.shared.is_closed {
             return exchange.proceed(target, Err(closed()));
@@ -209,6 +214,23 @@ where
                 })
             }
             Target::Internal(route) => self.internal(route),
+            Target::Organization(route) => {
+                let Self { in_flight, common, parts, body } = self;
+                boxed(common.span(), async move {
+                    let (shared, head) = (&*in_flight.shared, head(&parts, &in_flight.note));
+                    let identity = shared.authentication.identity(&identified);
+                    let asking = Asking {
+                        principal: identity.principal.as_str(),
+                        tenant: identity.tenants.first().map_or("", Tenant::as_str),
+                        is_operator: check_operator(shared, identity, head.headers).is_ok(),
+                    };
+                    let record = |entry| in_flight.audit_operator(entry);
+                    let response =
+                        organizations::serve(&shared.organizations, route, &head, &asking, body, &record).await;
+                    let response = common.on(shared, response);
+                    Ok(in_flight.answered(response))
+                })
+            }
             Target::Outbox(place) => {
                 let Self { in_flight, common, parts, body } = self;
                 boxed(common.span(), async move {
@@ -252,6 +274,18 @@ where
         })
     }
 
+    /// Another app passes on the secret of an organization.
+    fn org_secret_received(self) -> Answering {
+        let Self { in_flight, common, parts, body } = self;
+        boxed(common.span(), async move {
+            let (shared, head) = (&*in_flight.shared, head(&parts, &in_flight.note));
+            let record = |entry| in_flight.audit_operator(entry);
+            let response = organizations::receive(&shared.organizations, &head, body, &record).await;
+            let response = common.on(shared, response);
+            Ok(in_flight.answered(response))
+        })
+    }
+
     /// Takes a call through its binding.
     fn call_agent<P>(self, agent: Arc<Mounted>, mount: Mount, mut binding: P, identified: Identified) -> Answering
     where
@@ -288,7 +322,7 @@ where
             Target::Grpc(agent, binding) => bindings::refuse(binding, &request(&*agent, Mount::FREE), error),
             Target::Compat(agent, mount, binding) => bindings::refuse(binding, &request(&*agent, mount), error),
             Target::Download(..) => downloads::refuse(error),
-            Target::Outbox(_) | Target::Internal(_) => http_error(Dialect::V1_0, error, JSON),
+            Target::Outbox(_) | Target::Internal(_) | Target::Organization(_) => http_error(Dialect::V1_0, error, JSON),
             Target::Metrics | Target::Card(_) => http_error(Dialect::V1_0, error, A2A_JSON),
         }
     }

@@ -32,7 +32,6 @@ use crate::server::edge::header_names::{
     A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS,
 };
 use crate::server::edge::operator_check::OperatorKey;
-use crate::server::edge::paths::query_pairs;
 use crate::server::edge::peers::OpenPeers;
 use crate::server::edge::rebased::Rebased;
 use crate::server::edge::request_log::{LineBudget, RequestRecord};
@@ -41,8 +40,10 @@ use crate::server::internal::Internal;
 use crate::server::limits::ServerLimits;
 use crate::server::operator::Operations;
 use crate::server::operator::metrics::Metrics;
+use crate::server::organizations::Organizations;
 use crate::server::transport::tls::Tls;
 use crate::server::transport::unread::UnreadWatch;
+use crate::server::uri::query_pairs;
 use crate::signing_keys::SigningKeys;
 
 pub(crate) struct Shared {
@@ -79,6 +80,7 @@ pub(crate) struct Shared {
     /// None if every caller needs a credential.
     pub(crate) open_peers: Option<OpenPeers>,
     pub(crate) internal: Internal,
+    pub(crate) organizations: Organizations,
     /// None if everybody who is let in may do everything.
     pub(crate) rules: Option<Rules>,
     /// Whether tasks belong to tenants, and not to principals within them.
@@ -264,6 +266,7 @@ impl Parts {
         let mut authentication = self.authentication;
         authentication.set_addresses(std::iter::once(origins.own()).chain(origins.others()));
         authentication.keep_fresh(self.host.supervisor(), &self.outbound);
+        let organizations = Organizations { secrets: authentication.shared_secret().cloned(), peers: self.org_peers };
         let operations = self.host.operations();
         self.reloads.keep_fresh(self.host.supervisor(), operations.as_ref());
         let cors = self.cors.with_api_key_header(authentication.api_key_header().cloned());
@@ -300,6 +303,7 @@ impl Parts {
                 clock: Arc::new(SystemClock),
                 tasks: self.host.task_processor(),
             },
+            organizations,
             rules: self.access.rules,
             shared_tenant: self.access.shared_tenant,
             protect_cards: self.access.protect_cards,

@@ -37,12 +37,14 @@ pub(crate) enum Operation {
     Probe,
     Metrics,
     Outbox,
+    /// The secret of an organization.
+    OrgSecret,
     /// It could not be told, or there is none of that name.
     Unknown,
 }
 
 impl Operation {
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::SendMessage,
         Self::SendStreamingMessage,
         Self::GetTask,
@@ -59,6 +61,7 @@ impl Operation {
         Self::Probe,
         Self::Metrics,
         Self::Outbox,
+        Self::OrgSecret,
         Self::Unknown,
     ];
 
@@ -97,6 +100,7 @@ impl Operation {
             Self::Probe => "Probe",
             Self::Metrics => "Metrics",
             Self::Outbox => "Outbox",
+            Self::OrgSecret => "OrgSecret",
             Self::Unknown => "unknown",
         }
     }

@@ -21,10 +21,11 @@ use switchboard_engine::push::{
 use switchboard_engine::system::SystemClock;
 
 use crate::server::bindings::check_content_type;
-use crate::server::edge::paths::{OutboxChange, OutboxPath, query_pairs};
+use crate::server::edge::paths::{OutboxChange, OutboxPath};
 use crate::server::edge::read::read;
 use crate::server::edge::respond::{JSON, ReplyBody, http_error, http_error_as, json as json_answer, not_allowed};
 use crate::server::edge::shared::Head;
+use crate::server::uri::query_pairs;
 
 const PAGE_SIZE_DEFAULT: usize = 50;
 const PAGE_SIZE_MAX: usize = 100;

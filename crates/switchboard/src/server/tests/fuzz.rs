@@ -8,7 +8,8 @@ use switchboard_fuzz::{run, texts};
 
 use crate::server::authentication::{Identified, Verifiers};
 use crate::server::downloads::{RangeOutcome, wanted};
-use crate::server::edge::paths::{check_name, decode, encode, name_grpc_path, name_path, query_pairs};
+use crate::server::edge::paths::{name_grpc_path, name_path};
+use crate::server::uri::{check_name, decode, encode, query_pairs};
 use crate::signing_secrets::SigningSecrets;
 use crate::{Issuer, KeyAlgorithm, Rules, SharedSecret, SigningKeys, Tokens};
 

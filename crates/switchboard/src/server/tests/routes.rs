@@ -4,10 +4,10 @@ use switchboard_core::dialect::{Dialect, Package};
 
 use crate::server::bindings::compat::CompatPath;
 use crate::server::edge::paths::{
-    AgentPath, ArtifactPath, NamedPath, OutboxChange, OutboxPath, RESERVED, RestPath, TaskVerb, decode, encode,
-    name_grpc_path, name_path, query_pairs,
+    AgentPath, ArtifactPath, NamedPath, OutboxChange, OutboxPath, RestPath, TaskVerb, name_grpc_path, name_path,
 };
 use crate::server::internal::InternalRoute;
+use crate::server::uri::{RESERVED, decode, encode, query_pairs};
 
 fn agent(agent: Option<&str>, place: AgentPath) -> NamedPath<'_> {
     NamedPath::Agent { agent: agent.map(Into::into), place }

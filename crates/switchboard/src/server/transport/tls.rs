@@ -23,7 +23,7 @@ use webpki::EndEntityCert;
 
 pub(crate) use handshake::{Refused, TlsSocket, shake_hands};
 
-use crate::reloaded::{RELOADED_FILE_BYTES_MAX, Reload, WatchedFiles, read_file, read_file_now, reload_and_log};
+use crate::reloaded::{RELOADED_FILE_BYTES_MAX, Reload, WatchedFiles, read_file, read_file_now};
 use pair::Labels;
 
 /// What a client may ask to speak after the handshake, the better first.
@@ -184,11 +184,6 @@ impl Tls {
     /// As [`Tls::from_files`]; then the pair stays the one it was.
     pub async fn reload(&self) -> Result<(), TlsError> {
         self.0.reload().await
-    }
-
-    /// [Reloads](Self::reload) and tells the log how it went.
-    pub async fn reload_and_log(&self) {
-        reload_and_log(&*self.0).await;
     }
 
     /// The pair as what can be read again.

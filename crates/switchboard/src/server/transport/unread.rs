@@ -4,9 +4,9 @@
 //! ([`UnreadWatch`]). The connections of an application are not ours: for those see `unread_service`.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
@@ -16,12 +16,9 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
+use super::read_progress::{NotRead, PROGRESS_BYTES_MIN, Pieces, Progress, Watched};
 use super::unread_service::ServiceReplies;
 use crate::server::edge::respond::ReplyBody;
-
-/// How much of an answer a client takes, at least, in the time after which it counts as not reading. It is also the size of the
-/// pieces in which answers are handed to HTTP/2: that of its usual frame.
-pub(super) const PROGRESS_BYTES_MIN: usize = 16 << 10;
 
 /// How often the loop looks, in parts of that time.
 const LOOKS: u32 = 4;
@@ -83,21 +80,10 @@ pub(super) fn is_late(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<NotRead>())
 }
 
-#[derive(Debug)]
-pub(super) struct NotRead;
-
-impl fmt::Display for NotRead {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the client did not read its answer")
-    }
-}
-
-impl std::error::Error for NotRead {}
-
 /// All HTTP/2 connections, for the loop that looks after them.
 pub(crate) struct UnreadWatch {
     since: Instant,
-    connections: Mutex<Vec<Weak<UnreadReplies>>>,
+    connections: Watched<UnreadReplies>,
     /// The answers of a service in an application.
     pub(crate) of_service: Arc<ServiceReplies>,
     /// Connections that were ended because an answer was not read, and answers of a service that were let go.
@@ -106,9 +92,7 @@ pub(crate) struct UnreadWatch {
 
 /// The answers of one connection that are not read to their end.
 pub(crate) struct UnreadReplies {
-    since: Instant,
-    /// Those that are gone are removed when the list has doubled.
-    replies: Mutex<(Vec<Arc<ReadProgress>>, usize)>,
+    replies: Watched<ReadProgress>,
     /// Ends the connection.
     ends: CancellationToken,
 }
@@ -116,23 +100,20 @@ pub(crate) struct UnreadReplies {
 struct ReadProgress {
     /// Pieces that HTTP/2 holds.
     pieces: AtomicU32,
-    /// Whether the body has nothing to send now.
-    is_idle: AtomicBool,
-    /// When the client last took something, in seconds since the server began.
-    at_s: AtomicU32,
+    progress: Progress,
 }
 
 impl UnreadWatch {
     pub(crate) fn new() -> Self {
         let since = Instant::now();
         let of_service = Arc::new(ServiceReplies::new(since));
-        Self { since, connections: Mutex::default(), of_service, ended: AtomicU64::new(0) }
+        Self { since, connections: Watched::new(since), of_service, ended: AtomicU64::new(0) }
     }
 
     /// A connection that is watched as long as the returned value lives.
     pub(crate) fn connection(&self, ends: CancellationToken) -> Arc<UnreadReplies> {
-        let connection = Arc::new(UnreadReplies { since: self.since, replies: Mutex::default(), ends });
-        lock(&self.connections).push(Arc::downgrade(&connection));
+        let connection = Arc::new(UnreadReplies { replies: Watched::new(self.since), ends });
+        self.connections.add(&connection);
         connection
     }
 
@@ -146,14 +127,7 @@ impl UnreadWatch {
 
     fn look(&self, patience: Duration) {
         self.ended.fetch_add(self.of_service.let_go(patience.as_secs()), Relaxed);
-        let mut alive = Vec::new();
-        lock(&self.connections).retain(|known| {
-            let connection = known.upgrade();
-            let is_alive = connection.is_some();
-            alive.extend(connection);
-            is_alive
-        });
-        for connection in alive {
+        for connection in self.connections.alive() {
             if !connection.ends.is_cancelled() && connection.stands_still(patience) {
                 self.ended.fetch_add(1, Relaxed);
                 connection.ends.cancel();
@@ -163,46 +137,31 @@ impl UnreadWatch {
 }
 
 impl UnreadReplies {
-    fn now_s(&self) -> u32 {
-        u32::try_from(self.since.elapsed().as_secs()).unwrap_or(u32::MAX)
-    }
-
     /// The body of an answer, watched.
     pub(crate) fn watch(self: &Arc<Self>, body: ReplyBody) -> ReplyBody {
         if body.is_end_stream() {
             return body;
         }
-        let at_s = AtomicU32::new(self.now_s());
-        let progress = ReadProgress { pieces: AtomicU32::new(0), is_idle: AtomicBool::new(false), at_s };
-        let progress = Arc::new(progress);
-        let mut replies = lock(&self.replies);
-        let (replies, tidy_at) = &mut *replies;
-        if replies.len() >= (*tidy_at).max(64) {
-            replies.retain(|reply| Arc::strong_count(reply) > 1);
-            *tidy_at = replies.len() * 2;
-        }
-        replies.push(progress.clone());
-        ReplyBody::Unread(Box::new(UnreadBody { body, rest: Bytes::new(), of: self.clone(), progress }))
+        let progress = Progress::new(self.replies.now_s());
+        let reply = Arc::new(ReadProgress { pieces: AtomicU32::new(0), progress });
+        self.replies.add(&reply);
+        ReplyBody::Unread(Box::new(UnreadBody { pieces: Pieces::of(body), of: self.clone(), reply }))
     }
 
     fn stands_still(&self, patience: Duration) -> bool {
-        let (now_s, patience_s) = (u64::from(self.now_s()), patience.as_secs());
-        let mut replies = lock(&self.replies);
-        replies.0.retain(|reply| Arc::strong_count(reply) > 1);
-        replies.0.iter().any(|reply| {
-            let waits = reply.pieces.load(Relaxed) > 0 || !reply.is_idle.load(Relaxed);
-            waits && now_s.saturating_sub(reply.at_s.load(Relaxed).into()) > patience_s
+        let (now_s, patience_s) = (self.replies.now_s(), patience.as_secs());
+        self.replies.alive().iter().any(|reply| {
+            let waits = reply.pieces.load(Relaxed) > 0 || !reply.progress.is_idle();
+            waits && reply.progress.is_late(now_s, patience_s)
         })
     }
 }
 
 /// The body of an answer that notes when its client takes something of it.
 pub struct UnreadBody {
-    body: ReplyBody,
-    /// What of the body's last piece was not handed on yet.
-    rest: Bytes,
+    pieces: Pieces,
     of: Arc<UnreadReplies>,
-    progress: Arc<ReadProgress>,
+    reply: Arc<ReadProgress>,
 }
 
 impl fmt::Debug for UnreadBody {
@@ -213,43 +172,30 @@ impl fmt::Debug for UnreadBody {
 
 impl UnreadBody {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        self.progress.at_s.store(self.of.now_s(), Relaxed);
-        if self.rest.is_empty() {
-            let polled = Pin::new(&mut self.body).poll_frame(cx);
-            self.progress.is_idle.store(polled.is_pending(), Relaxed);
-            match polled {
-                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(bytes) => self.rest = bytes,
-                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
-                },
-                other => return other,
-            }
+        let Self { pieces, of, reply } = self;
+        reply.progress.made(of.replies.now_s());
+        if let Some(other) = pieces.fill(cx, &reply.progress) {
+            return other;
         }
-        let piece = self.rest.split_to(self.rest.len().min(PROGRESS_BYTES_MIN));
-        self.progress.pieces.fetch_add(1, Relaxed);
-        let piece = Piece { bytes: piece, of: self.of.clone(), progress: self.progress.clone() };
+        let bytes = pieces.rest.split_to(pieces.rest.len().min(PROGRESS_BYTES_MIN));
+        reply.pieces.fetch_add(1, Relaxed);
+        let piece = Piece { bytes, of: of.clone(), reply: reply.clone() };
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.rest.is_empty() && self.body.is_end_stream()
+        self.pieces.is_done()
     }
 
     pub(crate) fn hint(&self) -> SizeHint {
-        let (rest, inner) = (self.rest.len() as u64, self.body.size_hint());
-        let mut hint = SizeHint::new();
-        hint.set_lower(inner.lower() + rest);
-        if let Some(upper) = inner.upper() {
-            hint.set_upper(upper + rest);
-        }
-        hint
+        self.pieces.hint()
     }
 }
 
 struct Piece {
     bytes: Bytes,
     of: Arc<UnreadReplies>,
-    progress: Arc<ReadProgress>,
+    reply: Arc<ReadProgress>,
 }
 
 impl AsRef<[u8]> for Piece {
@@ -260,11 +206,7 @@ impl AsRef<[u8]> for Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        self.progress.pieces.fetch_sub(1, Relaxed);
-        self.progress.at_s.store(self.of.now_s(), Relaxed);
+        self.reply.pieces.fetch_sub(1, Relaxed);
+        self.reply.progress.made(self.of.replies.now_s());
     }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

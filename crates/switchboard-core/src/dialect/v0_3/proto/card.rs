@@ -27,8 +27,8 @@ const CARD: Lists = &[
 const CAPABILITIES: Lists =
     &[ListField(wire::AgentCapabilities::EXTENSIONS, "extensions", Holds::Many("entries", &[]))];
 
-/// Appends a card. Of its interfaces those of this family are written, the first as the preferred one; signatures were made over
-/// another form and are left out.
+/// Appends a card. Of its interfaces those of this family are written, the first as the preferred one. Its signatures are written
+/// as they are: whoever has some that were made over another form takes them off first.
 pub fn write_card(card: &AgentCard, out: &mut Vec<u8>) {
     write(&wire::AgentCard::of(card), out);
 }
@@ -73,7 +73,7 @@ impl wire::AgentCard {
             default_output_modes: card.default_output_modes.clone(),
             skills: card.skills.iter().map(shared::AgentSkill::of).collect(),
             supports_authenticated_extended_card: card.capabilities.extended_agent_card == Some(true),
-            signatures: Vec::new(),
+            signatures: card.signatures.iter().map(shared::AgentCardSignature::of).collect(),
             icon_url: card.icon_url.clone().unwrap_or_default(),
         }
     }

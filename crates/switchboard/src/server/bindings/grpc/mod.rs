@@ -146,8 +146,9 @@ impl Binding for Grpc {
         // Only the server knows the addresses it is reached at.
         let reply = match reply {
             Reply::Card(card) => {
-                let mut card = AgentCard { supported_interfaces: agent.interfaces.clone(), ..(*card).clone() };
-                card.signatures = cards::signatures(&card, agent);
+                let (supported_interfaces, signatures) = (agent.interfaces.clone(), Vec::new());
+                let mut card = AgentCard { supported_interfaces, signatures, ..(*card).clone() };
+                card.signatures = cards::signatures(self.dialect, &card, agent);
                 Reply::Card(card.into())
             }
             reply => reply,

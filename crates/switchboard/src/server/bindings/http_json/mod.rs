@@ -16,9 +16,10 @@ use switchboard_core::error::ProtocolError;
 use super::sse::{Framing, SseBody};
 use super::{Binding, Envelope, Rejection, check_content_type};
 use crate::server::cards;
-use crate::server::edge::paths::{RestPath, TaskVerb, query_pairs};
+use crate::server::edge::paths::{RestPath, TaskVerb};
 use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, events, http_error, json, not_allowed};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
+use crate::server::uri::query_pairs;
 
 pub(crate) struct HttpJson {
     ingress: Ingress<'static>,

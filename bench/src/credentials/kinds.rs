@@ -1,0 +1,196 @@
+//! The ways in which callers prove themselves, each with the settings of its server and the credentials of its load.
+
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, anyhow};
+use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
+use aws_lc_rs::hmac;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::{KeyPair as RsaKeyPair, KeySize};
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_2048_8192_SHA256,
+    RSA_PKCS1_SHA256, UnparsedPublicKey,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+
+const SECRET: &str = "a-secret-of-the-benchmark-alone";
+const TOKEN: &str = "a-token-of-the-benchmark-alone";
+const ISSUER: &str = "https://login.example";
+const AUDIENCE: &str = "agents";
+/// The server remembers fewer tokens than these, so that none of them is known when its turn comes again.
+const FRESH_TOKENS: usize = 20_000;
+/// How long a token is good: longer than a run.
+const LIFE: Duration = Duration::from_secs(86_400);
+
+/// A way to prove oneself.
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    /// The arguments of its server, with paths below the folder.
+    pub(crate) arguments: Vec<String>,
+    pub(crate) variables: Vec<(&'static str, String)>,
+    /// One after the other, and then again from the first. None sends no credential.
+    pub(crate) credentials: Vec<String>,
+    /// What the signature alone takes, where the goal is that.
+    pub(crate) signature: Option<Duration>,
+    /// The most that it may add to a request, in µs of CPU.
+    pub(crate) goal_us: Option<f64>,
+}
+
+/// The kinds, in the order of the table.
+pub(crate) const KINDS: [(&str, Proof); 8] = [
+    ("none", Proof::None),
+    ("static token", Proof::Token),
+    ("HS256, known", Proof::Known(Algorithm::Hs256)),
+    ("HS256, fresh", Proof::Fresh(Algorithm::Hs256)),
+    ("ES256, known", Proof::Known(Algorithm::Es256)),
+    ("ES256, fresh", Proof::Fresh(Algorithm::Es256)),
+    ("RS256, known", Proof::Known(Algorithm::Rs256)),
+    ("RS256, fresh", Proof::Fresh(Algorithm::Rs256)),
+];
+
+/// What a request shows.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Proof {
+    None,
+    Token,
+    /// A JSON Web Token that the server has verified before.
+    Known(Algorithm),
+    /// One that it has not.
+    Fresh(Algorithm),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Algorithm {
+    Hs256,
+    Es256,
+    Rs256,
+}
+
+/// What signs tokens.
+enum Signer {
+    Shared(Box<hmac::Key>),
+    Ec(Box<EcdsaKeyPair>),
+    Rsa(Box<RsaKeyPair>),
+}
+
+impl Signer {
+    fn new(algorithm: Algorithm) -> Result<Self> {
+        Ok(match algorithm {
+            Algorithm::Hs256 => Self::Shared(Box::new(hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes()))),
+            Algorithm::Es256 => Self::Ec(Box::new(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?)),
+            Algorithm::Rs256 => Self::Rsa(Box::new(RsaKeyPair::generate(KeySize::Rsa2048)?)),
+        })
+    }
+
+    fn algorithm(&self) -> &'static str {
+        match self {
+            Self::Shared(_) => "HS256",
+            Self::Ec(_) => "ES256",
+            Self::Rsa(_) => "RS256",
+        }
+    }
+
+    fn sign(&self, text: &str) -> Result<Vec<u8>> {
+        let random = SystemRandom::new();
+        let failed = |_| anyhow!("cannot sign");
+        Ok(match self {
+            Self::Shared(key) => hmac::sign(key, text.as_bytes()).as_ref().to_vec(),
+            Self::Ec(pair) => pair.sign(&random, text.as_bytes()).map_err(failed)?.as_ref().to_vec(),
+            Self::Rsa(pair) => {
+                let mut signature = vec![0; pair.public_modulus_len()];
+                pair.sign(&RSA_PKCS1_SHA256, &random, text.as_bytes(), &mut signature).map_err(failed)?;
+                signature
+            }
+        })
+    }
+
+    fn token(&self, number: usize) -> Result<String> {
+        let expires = SystemTime::now().duration_since(UNIX_EPOCH)?.saturating_add(LIFE).as_secs();
+        let header = format!(r#"{{"alg":"{}"}}"#, self.algorithm());
+        let claims = match self {
+            Self::Shared(_) => format!(r#"{{"sub":"alice@example.com","exp":{expires},"jti":"{number:08}"}}"#),
+            Self::Ec(_) | Self::Rsa(_) => format!(
+                r#"{{"iss":"{ISSUER}","aud":"{AUDIENCE}","sub":"alice","scope":"agents:use","exp":{expires},"jti":"{number:08}"}}"#
+            ),
+        };
+        let text = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
+        Ok(format!("{text}.{}", URL_SAFE_NO_PAD.encode(self.sign(&text)?)))
+    }
+
+    /// The public key in PEM form.
+    fn pem(&self) -> Result<String> {
+        let der: PublicKeyX509Der<'_> = match self {
+            Self::Shared(_) => anyhow::bail!("a shared secret has no public key"),
+            Self::Ec(pair) => pair.public_key().as_der()?,
+            Self::Rsa(pair) => pair.public_key().as_der()?,
+        };
+        Ok(format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", STANDARD.encode(der.as_ref())))
+    }
+
+    /// What it takes to verify one signature, as the median of many.
+    fn verification(&self) -> Result<Option<Duration>> {
+        let text = "x".repeat(200);
+        let signature = self.sign(&text)?;
+        let (algorithm, key): (&'static dyn aws_lc_rs::signature::VerificationAlgorithm, &[u8]) = match self {
+            Self::Shared(_) => return Ok(None),
+            Self::Ec(pair) => (&ECDSA_P256_SHA256_FIXED, pair.public_key().as_ref()),
+            Self::Rsa(pair) => (&RSA_PKCS1_2048_8192_SHA256, pair.public_key().as_ref()),
+        };
+        let key = UnparsedPublicKey::new(algorithm, key);
+        let mut taken = Vec::new();
+        for _ in 0..1_000 {
+            let began = Instant::now();
+            key.verify(text.as_bytes(), &signature).map_err(|_| anyhow!("a good signature was refused"))?;
+            taken.push(began.elapsed());
+        }
+        taken.sort();
+        Ok(taken.get(taken.len() / 2).copied())
+    }
+}
+
+impl Kind {
+    /// Makes the files that its server reads. `fresh` is how many fresh tokens there are, if not more than the server remembers.
+    pub(crate) fn prepare((name, proof): (&'static str, Proof), folder: &Path, fresh: Option<usize>) -> Result<Self> {
+        let mut kind = Self {
+            name,
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            credentials: Vec::new(),
+            signature: None,
+            goal_us: None,
+        };
+        let (algorithm, count) = match proof {
+            Proof::None => return Ok(kind),
+            Proof::Token => {
+                let file = folder.join("tokens.txt");
+                std::fs::write(&file, format!("{TOKEN} alice\n"))?;
+                kind.arguments = vec!["--tokens".to_owned(), file.display().to_string()];
+                kind.credentials = vec![TOKEN.to_owned()];
+                return Ok(kind);
+            }
+            Proof::Known(algorithm) => (algorithm, 1),
+            Proof::Fresh(algorithm) => (algorithm, fresh.unwrap_or(FRESH_TOKENS)),
+        };
+        let signer = Signer::new(algorithm)?;
+        if algorithm == Algorithm::Hs256 {
+            kind.variables.push(("A2A_SECRET", SECRET.to_owned()));
+        } else {
+            let file = folder.join("keys.pem");
+            std::fs::write(&file, signer.pem()?)?;
+            kind.arguments = ["--jwt-issuer", ISSUER, "--jwt-audience", AUDIENCE].map(str::to_owned).to_vec();
+            kind.variables.push(("SWITCHBOARD_JWT_KEYS_FILE", file.display().to_string()));
+        }
+        kind.goal_us = match proof {
+            Proof::Fresh(Algorithm::Hs256) => Some(4.0),
+            Proof::Fresh(_) => {
+                kind.signature = signer.verification()?;
+                kind.signature.map(|alone| alone.as_secs_f64() * 1e6)
+            }
+            Proof::None | Proof::Token | Proof::Known(_) => Some(1.0),
+        };
+        kind.credentials = (0..count).map(|number| signer.token(number)).collect::<Result<_>>()?;
+        Ok(kind)
+    }
+}

@@ -1,0 +1,134 @@
+//! What it costs a server to know who calls: sends with no credential, a token of the server, and JSON Web Tokens that it has seen before
+//! or not, side by side.
+//!
+//! One server for each kind, all on core 0 and only one of them loaded at a time; the kinds take turns in short slices. What a kind costs is
+//! the median of the differences to `none` in the same round.
+
+pub(crate) mod kinds;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::load::{Pool, Until, Work};
+use crate::process::{self, pin_to_core};
+use crate::server::Server;
+use kinds::{KINDS, Kind};
+
+const SERVER_CORE: usize = 0;
+const LOAD_CORE: usize = 1;
+
+/// What it costs to know who calls.
+#[derive(clap::Parser)]
+pub struct Arguments {
+    /// The `switchboard` binary; by default the one beside this binary.
+    #[arg(long)]
+    server: Option<PathBuf>,
+    /// Rounds; in each, every kind takes its turn.
+    #[arg(long, default_value_t = 10)]
+    rounds: usize,
+    /// Seconds of each kind in a round.
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+    /// Keep-alive connections of the load.
+    #[arg(long, short, default_value_t = 32)]
+    connections: usize,
+}
+
+struct Measured {
+    kind: Kind,
+    server: Server,
+    pool: Pool,
+    work: Work,
+    /// CPU µs per request of each round.
+    taken: Vec<f64>,
+}
+
+/// Prints what was measured.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    process::raise_file_limit();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(measure(arguments))
+}
+
+/// The `switchboard` binary that was named, or the one beside this binary.
+pub(crate) fn program(named: Option<&PathBuf>) -> Result<PathBuf> {
+    let program = match named {
+        Some(named) => std::path::absolute(named)?,
+        None => std::env::current_exe()?.parent().context("a binary lies in a folder")?.join("switchboard"),
+    };
+    ensure!(program.exists(), "{} is not built: cargo build --release", program.display());
+    Ok(program)
+}
+
+/// What the load of a kind does.
+pub(crate) fn work_of(kind: &Kind) -> Work {
+    match kind.credentials.is_empty() {
+        true => Work::Send,
+        false => Work::SendAs(Arc::from(kind.credentials.as_slice())),
+    }
+}
+
+async fn measure(arguments: &Arguments) -> Result<()> {
+    let program = program(arguments.server.as_ref())?;
+    let mut measured = Vec::new();
+    let mut folders = Vec::new();
+    for kind in KINDS {
+        let folder = tempfile::tempdir()?;
+        let kind = Kind::prepare(kind, folder.path(), None)?;
+        let mut command = std::process::Command::new(&program);
+        command.arg("serve").envs(kind.variables.iter().map(|(name, value)| (name, value)));
+        // A child may run where the thread that starts it may.
+        pin_to_core(SERVER_CORE)?;
+        let more: Vec<&str> = ["--memory"].into_iter().chain(kind.arguments.iter().map(String::as_str)).collect();
+        let server = Server::start_by(command, folder.path(), &more)?;
+        pin_to_core(LOAD_CORE)?;
+        server.until_ready().await?;
+        let pool = Pool::open(server.address, arguments.connections).await?;
+        let work = work_of(&kind);
+        measured.push(Measured { kind, server, pool, work, taken: Vec::new() });
+        folders.push(folder);
+    }
+    let count = measured.len();
+    for round in 0..=arguments.rounds {
+        eprintln!("round {round} of {}", arguments.rounds);
+        for place in 0..count {
+            let one = &mut measured[(place + round) % count];
+            let before = process::cpu_time(one.server.pid())?;
+            let outcome = one.pool.run(&one.work, Until::Elapsed(Duration::from_secs_f64(arguments.seconds))).await;
+            let spent = process::cpu_time(one.server.pid())?.saturating_sub(before);
+            let error = outcome.first_error.unwrap_or_default();
+            ensure!(outcome.errors == 0 && outcome.requests > 0, "{}: {error}", one.kind.name);
+            // The first round warms everything up.
+            if round > 0 {
+                one.taken.push(spent.as_secs_f64() * 1e6 / outcome.requests as f64);
+            }
+        }
+    }
+    print(&measured);
+    Ok(())
+}
+
+fn print(measured: &[Measured]) {
+    println!("| credential | CPU µs/request | added | goal |\n|---|--:|--:|---|");
+    let Some(none) = measured.first() else { return };
+    for one in measured {
+        let added = median(one.taken.iter().zip(&none.taken).map(|(own, none)| own - none).collect());
+        let goal = match (one.kind.goal_us, one.kind.signature) {
+            (None, _) => String::new(),
+            (Some(goal), alone) => {
+                let verdict = if added <= goal { "met" } else { "**missed**" };
+                let what = if alone.is_some() { " (the signature alone)" } else { "" };
+                format!("≤ {goal:.1}{what}: {verdict}")
+            }
+        };
+        println!("| {} | {:.1} | {added:+.2} | {goal} |", one.kind.name, median(one.taken.clone()));
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
