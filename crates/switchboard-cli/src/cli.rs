@@ -16,6 +16,7 @@ use crate::conformance::args::ConformanceArgs;
 use crate::data_args::DataArgs;
 use crate::doctor::DoctorArgs;
 use crate::keys::{self, KeysCommand};
+use crate::remote_agents::{self, AgentsCommand};
 
 const EXAMPLES: &str = "\
 Call agents:
@@ -27,7 +28,11 @@ Call agents:
 Serve agents:
   switchboard serve                         a demo agent on 127.0.0.1:8080, durable
   switchboard serve --exec 'tr a-z A-Z'     any command as an agent
+  switchboard serve --relay https://agent.example
+                                            an agent elsewhere, durably
   switchboard serve --config agents.toml    several agents
+  switchboard agents add https://agent.example
+                                            accept the card of an agent elsewhere
   switchboard outbox list                   webhooks that were given up on
   switchboard db backup --to monday.db      copy the database, in use or not
   switchboard db verify                     check that nothing is missing in it
@@ -65,6 +70,11 @@ Examples:
       with A2A_ATTEMPT one higher; after an orderly stop, as the same attempt.
   switchboard serve --exec 'fortune | cowsay' --exec-shell
       The same with the help of a shell.
+  switchboard serve --relay http://127.0.0.1:9000 --relay https://weather.example
+      Agents elsewhere, of any A2A version, binding or older dialect: durable
+      tasks, streams that resume, webhooks and cancel for each, under its own
+      card. --relay-credential-env names the variable with the token for the
+      upstream; all else is in [agent.relay] of a file (docs/relay.md).
   switchboard serve --listen 0.0.0.0:8080 --tokens tokens.txt
       For other machines. Each line of the file:
       TOKEN PRINCIPAL [TENANT,TENANT] [+operator]
@@ -213,6 +223,9 @@ pub(crate) enum Command {
     Serve(Box<ServeArgs>),
     /// Serve an agent to practise with, in memory and for this machine alone
     DemoServer(DemoServerArgs),
+    /// Look after the agents elsewhere whose cards were accepted
+    #[command(subcommand, after_help = remote_agents::EXAMPLES)]
+    Agents(AgentsCommand),
     /// Look after deliveries to webhooks
     #[command(subcommand, after_help = OUTBOX_EXAMPLES)]
     Outbox(OutboxCommand),

@@ -20,6 +20,8 @@ mod operator_key;
 mod outbox;
 mod output;
 mod process;
+mod relays;
+mod remote_agents;
 mod serve;
 
 use std::ffi::OsString;
@@ -37,6 +39,7 @@ use crate::cli::{Cli, Command, HealthArgs, OutboxCommand, ServeArgs};
 use crate::config::{Config, Environment, Kind, SettingFlags};
 use crate::failure::Failure;
 use crate::logging::Log;
+use crate::remote_agents::AgentsCommand;
 
 // Commits that share a batch hold their allocations at the same time, and the system's allocator does not keep that
 // much memory ready.
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         }
         Command::Serve(args) => serve(&args.settings, Some(&args), &environment),
         Command::DemoServer(args) => serve(&args.settings(), None, &environment.without_settings()),
+        Command::Agents(command) => agents(&command, &environment),
         Command::Outbox(command) => outbox(&command, &environment),
         Command::Audit(command) => audit::run(&command, &environment, Path::new("")).map(output::say),
         Command::Db(command) => db::run(&command, &environment, Path::new("")).map(output::say),
@@ -107,6 +111,11 @@ fn parse(arguments: &[OsString], environment: &Environment) -> Result<(ArgMatche
             ExitCode::from(2)
         })
     })
+}
+
+fn agents(command: &AgentsCommand, environment: &Environment) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::runtime)?;
+    runtime.block_on(remote_agents::run(command, environment, Path::new(""))).map(output::say)
 }
 
 fn outbox(command: &OutboxCommand, environment: &Environment) -> Result<(), Failure> {
@@ -186,7 +195,8 @@ async fn run(
         tracing::warn!("no tokens are configured: everybody on this machine may call; they share all tasks");
     }
     let served_at = ServedAt::default();
-    let server = serve::assemble(config, environment, access_log, &served_at)?;
+    let (server, relays) = serve::assemble(config, environment, access_log, &served_at)?;
+    relays::begin(&relays).await;
     if let Some(data) = data {
         agents::exec::clear_leftovers(&data).await;
     }
@@ -205,16 +215,17 @@ async fn run(
     tokio::select! {
         biased;
         never = renewing => never,
+        never = relays::keep_fresh(&relays) => match never {},
         () = bound.run_until(stop.cancelled(), grace) => {
             tracing::info!("stopped");
             Ok(())
         }
-        () = relay(signals, &stop) => exit_now(log),
+        () = pass_on_signals(signals, &stop) => exit_now(log),
     }
 }
 
 /// Passes the first stop signal on to `stop`, and is done with the second.
-async fn relay(mut signals: StopSignals, stop: &CancellationToken) {
+async fn pass_on_signals(mut signals: StopSignals, stop: &CancellationToken) {
     signals.next().await;
     tracing::info!("stopping; a second signal stops at once");
     stop.cancel();

@@ -8,6 +8,7 @@ use switchboard::{
     AccessLog, AgentBuilder, AuditLevel, Backoff, CardForm, Compat, Cors, Dialect, Effects, ErrorDetails, Idempotency,
     Limits, Recovery, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
 };
+use switchboard_hub::relay::{RelayHandle, write_metrics};
 
 use switchboard_hub::directory::{Sources, WorkspacePeers};
 
@@ -19,8 +20,8 @@ use crate::config::{
 };
 use crate::failure::Failure;
 use crate::operator_key;
-
 use crate::process::Confinement;
+use crate::relays::{self, OwnWords, RelayContext};
 
 /// What a client is told when a run was interrupted and is not to be tried again.
 const INTERRUPTED: &str = "The server was interrupted while this agent was at work, and it is not run twice";
@@ -34,9 +35,12 @@ pub(crate) struct Examples {
 pub(crate) fn examples(config: &Config) -> Examples {
     match config.agents.first().map(|agent| &agent.kind) {
         Some(Kind::Demo) => Examples { send: "hello", stream: "stream 40" },
-        Some(Kind::Exec { .. }) | None => Examples { send: "hello", stream: "hello" },
+        Some(Kind::Exec { .. } | Kind::Relay(_)) | None => Examples { send: "hello", stream: "hello" },
     }
 }
+
+/// The relays of a server, by the names of their agents.
+pub(crate) type Relays = Vec<(String, RelayHandle)>;
 
 /// Puts the server together and opens its store.
 ///
@@ -47,7 +51,7 @@ pub(crate) fn assemble(
     environment: &Environment,
     access_log: Option<AccessLog>,
     served_at: &ServedAt,
-) -> Result<Server, Failure> {
+) -> Result<(Server, Relays), Failure> {
     let builder = match &config.storage {
         Storage::Memory => {
             let tasks_max = usize::try_from(*config.server.retention_tasks_max).unwrap_or(usize::MAX);
@@ -68,7 +72,9 @@ pub(crate) fn assemble(
         Some(folder) if !config.has_authentication() => Some((folder.join(OPERATOR_KEY_NAME), operator_key::make()?)),
         Some(_) | None => None,
     };
-    let mut builder = with_rules(builder, config, environment, served_at);
+    let (mut builder, relays) = with_rules(builder, config, environment, served_at).map_err(Failure::runtime)?;
+    let counted = relays.clone();
+    builder = builder.metrics(move |out| write_metrics(out, &counted));
     if let Some((_, key)) = &operator_key {
         builder = builder.operator_key(key);
     }
@@ -81,7 +87,7 @@ pub(crate) fn assemble(
     if let Some((path, key)) = &operator_key {
         operator_key::write(path, key)?;
     }
-    Ok(server)
+    Ok((server, relays))
 }
 
 /// Puts a server together that keeps nothing, so that its parts can refuse the configuration before it is used.
@@ -90,12 +96,13 @@ pub(crate) fn assemble(
 /// When one of them refuses it.
 pub(crate) fn check_build(config: &Config, environment: &Environment) -> Result<(), ConfigError> {
     let build = |config: Config| {
-        with_rules(Server::builder().memory(), config, environment, &ServedAt::default()).build().map(drop)
+        let (builder, _) = with_rules(Server::builder().memory(), config, environment, &ServedAt::default())?;
+        builder.build().map(drop).map_err(|error| error.to_string())
     };
     let mut closed = config.clone();
     closed.server.outbound_allow.value.clear();
-    build(closed).map_err(|error| ConfigError::new(error.to_string()))?;
-    // Only the addresses for webhooks were added since, so the error is about them.
+    build(closed).map_err(ConfigError::new)?;
+    // Only the addresses for webhooks and relays were added since, so the error is about them.
     build(config.clone()).map_err(|error| config.server.outbound_allow.from.error(error))
 }
 
@@ -122,13 +129,17 @@ fn with_rules(
     config: Config,
     environment: &Environment,
     served_at: &ServedAt,
-) -> ServerBuilder {
+) -> Result<(ServerBuilder, Relays), String> {
     let server = config.server;
     let retained = server.retain(Limits::default());
+    let mut relays = Relays::new();
     for (index, agent) in config.agents.into_iter().enumerate() {
         // The first agent is also reached without its name.
         let place = if index == 0 { String::new() } else { format!("/agents/{}", agent.slug) };
-        builder = builder.agent(agent_of(agent, place, config.storage.folder(), environment, served_at));
+        let slug = agent.slug.clone();
+        let context = RelayContext { server: &server, data: config.storage.folder(), relays: &mut relays };
+        let agent = agent_of(agent, place, context, environment, served_at);
+        builder = builder.agent(agent.map_err(|why| format!("agent {slug:?}: {why}"))?);
     }
     if let Some(peers) = workspace_peers(&server, config.production.is_some(), environment) {
         builder = builder.org_peers(peers);
@@ -206,7 +217,7 @@ fn with_rules(
         delivery_coalesce_after: *server.webhook_coalesce_after,
         ..retained
     };
-    builder
+    let builder = builder
         .card_form(card_form(*server.card))
         .basic(*server.basic)
         .sign_cards(*server.sign_cards)
@@ -231,7 +242,8 @@ fn with_rules(
             config::Audit::Default => AuditLevel::Default,
             config::Audit::All => AuditLevel::All,
         })
-        .host_check(config::is_local(*server.listen))
+        .host_check(config::is_local(*server.listen));
+    Ok((builder, relays))
 }
 
 /// Schemes that are needed together, as in `mtls+bearer`.
@@ -243,11 +255,12 @@ fn requirement(schemes: &str) -> SecurityRequirement {
 fn agent_of(
     agent: AgentConfig,
     place: String,
-    data: Option<&Path>,
+    context: RelayContext<'_>,
     environment: &Environment,
     served_at: &ServedAt,
-) -> AgentBuilder {
+) -> Result<AgentBuilder, String> {
     let AgentConfig { name, slug, settings, compat, recovery, kind, skills } = agent;
+    let data = context.data;
     let recovery = recovery_of(recovery);
     let seconds = |seconds: u32| Duration::from_secs(seconds.into());
     let run_timeout = settings.run_timeout_s.map(seconds);
@@ -288,6 +301,18 @@ fn agent_of(
             };
             AgentBuilder::new(name, exec)
         }
+        Kind::Relay(relay) => {
+            let own = OwnWords { name, settings: &settings, skills: &skills };
+            let builder = relays::relay(&relay, &slug, own, context)?;
+            let builder = match settings.recovery.is_given() || settings.attempts_max.is_given() {
+                true => builder.recovery(recovery),
+                false => builder,
+            };
+            match run_timeout {
+                Some(timeout) => builder.run_max(timeout, run_timeout_max.unwrap_or(timeout)),
+                None => builder,
+            }
+        }
     };
     let builder = match *settings.effects {
         None => builder,
@@ -312,12 +337,16 @@ fn agent_of(
         .input_modes(settings.input_modes.value.clone().unwrap_or_default())
         .output_modes(settings.output_modes.value.clone().unwrap_or_default())
         .strict_output_modes(*settings.strict_output_modes);
-    with_card(builder, settings, skills)
+    Ok(with_card(builder, settings, skills))
 }
 
 /// What the card says beside what the agent does: who offers it, where to read on, extensions and skills. Skills that are
 /// only for callers with a token, and a description for them, make an extended card.
-fn with_card(mut builder: AgentBuilder, settings: AgentSettings, skills: Vec<SkillSettings>) -> AgentBuilder {
+pub(crate) fn with_card(
+    mut builder: AgentBuilder,
+    settings: AgentSettings,
+    skills: Vec<SkillSettings>,
+) -> AgentBuilder {
     if let Some(version) = settings.version.value {
         builder = builder.version(version);
     }

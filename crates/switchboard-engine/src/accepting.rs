@@ -443,7 +443,8 @@ pub(crate) fn check(
     caller: &Caller,
     send: &SendMessage,
 ) -> Result<(), ProtocolError> {
-    let (card, words) = (&agent.card, &caller.dialect.rules().words);
+    agent.source.admit()?;
+    let (card, words) = (&agent.card.get(), &caller.dialect.rules().words);
     for extension in card.capabilities.extensions.iter().filter(|extension| extension.required) {
         if !caller.extensions.contains(&extension.uri) {
             let (uri, header) = (extension.uri.clone(), words.extensions);

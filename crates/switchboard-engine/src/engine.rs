@@ -454,7 +454,7 @@ impl Endpoint for AgentEndpoint {
     }
 
     fn card(&self) -> Arc<AgentCard> {
-        self.agent.card.clone()
+        self.agent.card.get()
     }
 }
 

@@ -15,6 +15,7 @@ use crate::audit::Auditor;
 use crate::budget::Budget;
 use crate::clock_guard::ClockGuard;
 use crate::commit::WriteError;
+use crate::current_card::CurrentCard;
 use crate::health::Health;
 use crate::limits::Limits;
 use crate::ports::download::NoLinks;
@@ -30,7 +31,7 @@ use crate::watching::Tails;
 pub struct Registered {
     pub name: AgentName,
     pub source: AgentSource,
-    pub card: Arc<AgentCard>,
+    pub card: Arc<CurrentCard>,
     pub extended_card: Option<Arc<AgentCard>>,
     /// Spec 13.3 requires authentication for the extended card; a server without authentication can opt out.
     pub extended_card_for_anyone: bool,
@@ -39,14 +40,14 @@ pub struct Registered {
 impl Registered {
     /// Checked before the task is looked up, so that an agent without push gives the same error for every task.
     pub(crate) fn require_push(&self) -> Result<(), ProtocolError> {
-        match self.card.capabilities.push_notifications {
+        match self.card.get().capabilities.push_notifications {
             Some(true) => Ok(()),
             Some(false) | None => Err(ProtocolError::PushNotificationNotSupported),
         }
     }
 
     pub(crate) fn require_streaming(&self, dialect: Dialect) -> Result<(), ProtocolError> {
-        match self.card.capabilities.streaming {
+        match self.card.get().capabilities.streaming {
             Some(true) => Ok(()),
             Some(false) | None => {
                 let Vocabulary { send_message, get_task, .. } = &dialect.rules().words;

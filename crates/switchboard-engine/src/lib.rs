@@ -11,6 +11,7 @@ mod audit;
 pub mod budget;
 mod clock_guard;
 mod commit;
+mod current_card;
 mod engine;
 mod engine_state;
 pub mod escaped;
@@ -31,6 +32,7 @@ mod watching;
 pub mod contract;
 
 pub use audit::AuditLevel;
+pub use current_card::CurrentCard;
 pub use engine::{Engine, EngineBuilder, QueueAges};
 pub use engine_state::{Counters, Registered};
 pub use health::Readiness;

@@ -8,10 +8,11 @@ use std::time::Duration;
 use switchboard_core::model::{
     AgentCapabilities, AgentCard, AgentExtension, AgentProvider, AgentSkill, Json, SecurityRequirement,
 };
-use switchboard_engine::Registered;
 use switchboard_engine::runs::{Agent, AgentError, AgentSource, ErrorDetails, Recovery, Traits, Turn};
+use switchboard_engine::{CurrentCard, Registered};
 
 use crate::idempotent_sends::IDEMPOTENT_SENDS;
+use crate::live_card::LiveCard;
 use crate::protocol_binding::ProtocolBinding;
 use crate::server::{AgentSettings, CardForm, Compat};
 
@@ -37,6 +38,7 @@ pub struct AgentBuilder {
     card: AgentCard,
     extended: Option<AgentCard>,
     extended_for_anyone: bool,
+    live: Option<LiveCard>,
     settings: AgentSettings,
 }
 
@@ -92,6 +94,7 @@ impl AgentBuilder {
             card,
             extended: None,
             extended_for_anyone: false,
+            live: None,
             settings: AgentSettings::default(),
         }
     }
@@ -240,6 +243,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Lets the card be changed while the agent is served. It begins as what else is said here.
+    #[must_use]
+    pub fn live_card(mut self, live: &LiveCard) -> Self {
+        self.live = Some(live.clone());
+        self
+    }
+
     /// How long one run may take, and how long one may take if its call asks for it: see
     /// [`Traits::run_max`](crate::Traits) and `switchboard.runTimeoutSeconds` in the metadata of a request.
     #[must_use]
@@ -318,20 +328,24 @@ impl AgentBuilder {
         self
     }
 
-    /// The finished registration; `requirements` is how callers must authenticate, if at all.
-    pub(crate) fn register(self, finish: impl Fn(&mut AgentCard)) -> Registered {
-        let Self { slug, source, mut card, mut extended, extended_for_anyone, settings: _ } = self;
-        if card.skills.is_empty() {
+    /// The finished registration; `finish` adds what the server says about its callers.
+    pub(crate) fn register(self, finish: Arc<dyn Fn(&mut AgentCard) + Send + Sync>) -> Registered {
+        let Self { slug, source, mut card, mut extended, extended_for_anyone, live, settings: _ } = self;
+        if card.skills.is_empty() && live.is_none() {
             tracing::warn!(agent = slug, "the card lists no skills; other agents will not know what to ask for");
         }
         finish(&mut card);
         if let Some(extended) = &mut extended {
             finish(extended);
         }
+        let card = Arc::new(CurrentCard::from(card));
+        if let Some(live) = live {
+            live.serve(card.clone(), finish);
+        }
         Registered {
             name: slug.into(),
             source,
-            card: Arc::new(card),
+            card,
             extended_card: extended.map(Arc::new),
             extended_card_for_anyone: extended_for_anyone,
         }

@@ -20,6 +20,8 @@ pub mod database;
 mod idempotent_sends;
 #[cfg(any(feature = "server", feature = "webhook-receiver"))]
 mod jwt;
+#[cfg(feature = "server")]
+mod live_card;
 #[cfg(feature = "outbound")]
 pub mod outbound;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -61,6 +63,8 @@ pub use agent_client::{AgentClient, Sent};
 pub use call_error::{CallError, CallErrorKind};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use idempotent_sends::IDEMPOTENT_SENDS;
+#[cfg(feature = "server")]
+pub use live_card::LiveCard;
 #[cfg(any(feature = "client", feature = "server"))]
 pub use protocol_binding::ProtocolBinding;
 #[cfg(feature = "server")]

@@ -15,6 +15,7 @@ mod large;
 mod outbox;
 mod process;
 mod receiver;
+mod relayed;
 mod restored;
 mod rolling;
 mod signed;

@@ -35,9 +35,12 @@ fn documented() -> BTreeMap<String, String> {
     rows.collect()
 }
 
-/// Only a port with TLS has these, and only operators see the last.
+/// Only a port with TLS has these, only a server with relays the next (tests/it/relay/cards.rs looks at them), and only operators see
+/// the last.
 fn is_special(name: &str) -> bool {
-    name.starts_with("switchboard_tls_") || name == "switchboard_delivery_endpoint_up"
+    name.starts_with("switchboard_tls_")
+        || name.starts_with("switchboard_relay_")
+        || name == "switchboard_delivery_endpoint_up"
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use switchboard::TaskState;
+use switchboard::call::{ListTasks, SendMessage};
+use switchboard::{IDEMPOTENT_SENDS, ProtocolError, TaskState};
 use switchboard_hub::relay::Resend;
 
 use super::{gateway, outcome, quick};
@@ -183,12 +184,13 @@ async fn a_message_that_surely_did_not_arrive_is_tried_so_often_and_then_fails_i
     outcome(&agent, "go").await;
     assert!(handle.is_down());
     let before = sends(&upstream).len();
-    let (state, text) = outcome(&agent, "go").await;
-    assert_eq!(
-        (state, text.as_str()),
-        (TaskState::Failed, "The agent behind this one cannot be reached at the moment")
-    );
-    assert_eq!(sends(&upstream).len(), before);
+    let refused = soon(agent.send_text("go")).await.unwrap_err();
+    let Some(ProtocolError::Unavailable { reason, retry_after_s }) = refused.protocol_error() else {
+        panic!("{refused}")
+    };
+    assert_eq!((reason.as_str(), *retry_after_s), ("the agent behind this one cannot be reached", 1));
+    assert_eq!((sends(&upstream).len(), handle.counters().refused()), (before, 1));
+    assert_eq!(agent.tasks(ListTasks::default()).await.unwrap().tasks.len(), 2, "of what was refused nothing is kept");
 }
 
 #[tokio::test]
@@ -207,6 +209,68 @@ async fn an_upstream_that_never_ends_can_be_canceled() {
     let id = stream.task().unwrap().id.clone();
     let canceled = tokio::time::timeout(Duration::from_secs(30), agent.cancel(&id)).await.unwrap().unwrap();
     assert_eq!((canceled.state(), canceled.artifacts[0].text().as_str()), (TaskState::Canceled, "so far"));
+}
+
+/// The message is on its way, and its task at the upstream is not known: it is asked for by sending the message again.
+#[tokio::test]
+async fn a_cancel_before_the_upstream_has_answered_reaches_it_all_the_same() {
+    let card = CARD
+        .replace(r#""streaming":true"#, &format!(r#""streaming":true,"extensions":[{{"uri":"{IDEMPOTENT_SENDS}"}}]"#));
+    let sent = std::sync::atomic::AtomicUsize::new(0);
+    let upstream = Scripted::start(move |_, asked| match asked.body.as_str() {
+        "" => json(&card),
+        body if body.contains("message/stream") => match sent.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            0 => Script::Stall(Vec::new()),
+            _ => Script::Stall(events(&event(None, &status("t", "working")))),
+        },
+        body if body.contains("tasks/cancel") => result(&snapshot("canceled", "so far")),
+        _ => answer(500, "", ""),
+    })
+    .await;
+    let (_gateway, agent, _) = gateway(&upstream.url, quick());
+    let mut send = SendMessage::new(super::message("m-1", "go"));
+    send.return_immediately = true;
+    let task = soon(agent.send_with(send)).await.unwrap().into_task().unwrap();
+    // The message has left.
+    while sends(&upstream).is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let canceled = tokio::time::timeout(Duration::from_secs(30), agent.cancel(&task.id)).await.unwrap().unwrap();
+    assert_eq!((canceled.state(), canceled.artifacts[0].text().as_str()), (TaskState::Canceled, "so far"));
+    let cancels = upstream.asked().into_iter().filter(|asked| asked.body.contains("tasks/cancel"));
+    assert!(cancels.count() == 1 && sends(&upstream).len() == 2);
+}
+
+#[tokio::test]
+async fn an_upstream_that_refuses_the_context_is_sent_the_message_without_one() {
+    let upstream = calls(|call, _| match call {
+        0 => json(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"unknown contextId"}}"#),
+        _ => Script::Cut(events(
+            &[event(None, &status("t", "working")), event(None, &status("t", "completed"))].concat(),
+        )),
+    })
+    .await;
+    let (_gateway, agent, _) = gateway(&upstream.url, quick());
+    assert_eq!(outcome(&agent, "go").await.0, TaskState::Completed);
+    let contexts: Vec<bool> = sends(&upstream).iter().map(|asked| asked.body.contains("contextId")).collect();
+    assert_eq!(contexts, [true, false]);
+    let ids: Vec<String> = sends(&upstream).iter().map(message_id).collect();
+    assert_eq!(ids[0], ids[1]);
+}
+
+#[tokio::test]
+async fn an_upstream_that_stays_away_while_it_is_at_work_fails_the_task() {
+    let upstream = calls(|_, asked| match asked.body.contains("message/stream") {
+        true => Script::Cut(events(&event(None, &status("t", "working")))),
+        false => answer(503, "", ""),
+    })
+    .await;
+    let mut options = quick();
+    options.lost_max = Duration::ZERO;
+    let (_gateway, agent, _) = gateway(&upstream.url, options);
+    let (state, text) = outcome(&agent, "go").await;
+    assert_eq!(state, TaskState::Failed);
+    assert!(text.starts_with("The agent behind this one could not be reached for 0 s"), "{text}");
 }
 
 /// The messages that were sent.

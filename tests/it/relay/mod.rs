@@ -1,6 +1,7 @@
-//! A relay: an agent elsewhere, behind our own server. `passing` has our own server as the upstream, `restarted` the same while the
+//! A relay: an agent elsewhere, behind our own server. `cards` is about what its card says, `passing` has our own server as the upstream, `restarted` the same while the
 //! gateway or the upstream goes away, `hostile` an upstream that answers what no relay expects.
 
+mod cards;
 mod hostile;
 mod passing;
 mod restarted;

@@ -1,9 +1,10 @@
 //! What the upstream does arrives at the gateway's caller as it was, under ids of the gateway.
 
 use switchboard::call::ListTasks;
-use switchboard::model::PartContent;
-use switchboard::{Json, Part, TaskState};
-use switchboard_hub::relay::Resend;
+use switchboard::client::Client;
+use switchboard::model::{PartContent, Update};
+use switchboard::{AgentBuilder, Json, Limits, Part, Server, TaskState};
+use switchboard_hub::relay::{Relay, Resend};
 
 use super::{Upstream, gateway, message, outcome, quick, rest};
 use crate::support::callers::soon;
@@ -120,6 +121,59 @@ async fn a_cancel_reaches_the_upstream_at_work_and_the_upstream_that_waits_for_a
         let tasks = theirs.tasks(ListTasks::default()).await.unwrap().tasks;
         assert!(tasks.iter().all(|view| view.task.state() == TaskState::Canceled), "{text}");
     }
+}
+
+#[tokio::test]
+async fn tasks_that_a_message_refers_to_are_those_of_the_upstream_and_others_are_refused() {
+    let upstream = Upstream::start().await;
+    let (_gateway, agent, _) = gateway(&upstream.url, quick());
+    let first = soon(agent.send_text("hello")).await.unwrap().into_task().unwrap();
+    let theirs = upstream.client().await.tasks(ListTasks::default()).await.unwrap().tasks[0].task.id.clone();
+    let refer = |id: &str, to: &switchboard::TaskId| {
+        let mut sent = message(id, "more of it");
+        sent.reference_task_ids = vec![to.clone()];
+        sent
+    };
+    soon(agent.send(refer("m-2", &first.id))).await.unwrap();
+    assert_eq!(upstream.seen()[1].reference_task_ids, [theirs]);
+    let refused = soon(agent.send(refer("m-3", &"unknown".into()))).await.unwrap().into_task().unwrap();
+    let reason = refused.status.message.as_ref().unwrap().text();
+    assert_eq!(refused.state(), TaskState::Rejected);
+    assert!(reason.starts_with("message.referenceTaskIds: ") && reason.contains("\"unknown\""), "{reason}");
+    assert_eq!(upstream.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_too_large_for_one_write_is_passed_on_in_pieces() {
+    let upstream = Upstream::start().await;
+    let relay = Relay::new(&upstream.url, Client::builder(), quick()).unwrap();
+    let limits = Limits { reply_bytes_max: 64 << 10, ..Limits::default() };
+    let server = Server::builder().engine_limits(limits).agent(AgentBuilder::new("Relay", relay)).build().unwrap();
+    let agent = server.local("relay").unwrap();
+    let text = "0123456789".repeat(30_000);
+    let mut stream = soon(agent.stream_text(&text)).await.unwrap();
+    let mut written = String::new();
+    let mut writes = 0;
+    while let Some(frame) = soon(stream.next()).await {
+        if let Update::Artifact(update) = &frame.unwrap().update.update {
+            assert_eq!((update.append, update.artifact.artifact_id.as_str()), (writes > 0, "artifact-1-1"));
+            written.push_str(&update.artifact.text());
+            writes += 1;
+        }
+    }
+    assert!(written == text && writes > 5, "{} bytes in {writes} writes", written.len());
+}
+
+#[tokio::test]
+async fn without_a_stream_to_be_had_the_upstream_is_asked_until_it_is_done() {
+    let upstream = Upstream::start().await;
+    let mut options = quick();
+    options.streams_max = 0;
+    let (_gateway, agent, handle) = gateway(&upstream.url, options);
+    upstream.permits.add_permits(2);
+    let task = soon(agent.send_text("steps 2")).await.unwrap().into_task().unwrap();
+    assert_eq!((task.state(), task.artifacts[0].text().as_str()), (TaskState::Completed, "1;2;"));
+    assert_eq!((handle.in_flight(), handle.streams_open()), (0, 0));
 }
 
 #[tokio::test]

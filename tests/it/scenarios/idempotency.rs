@@ -222,6 +222,29 @@ async fn a_repeat_that_may_still_be_answered_directly_waits_for_that() {
     }
 }
 
+/// The first send waits for an answer, which may be no task. A repeat that does not wait is told of a task at once, and then the first
+/// is, too.
+#[tokio::test(start_paused = true)]
+async fn a_repeat_that_does_not_wait_makes_a_task_of_what_may_be_answered_directly() {
+    let (agent, acts) = puppet(Traits::default().with_replies(Replies::Either));
+    let world = World::of(registered("puppet", agent));
+    let alice = world.client().user("alice");
+    let ask = |send: SendMessage| {
+        let client = alice.clone();
+        tokio::spawn(async move { client.call(Request::SendMessage(send.into())).await })
+    };
+    let mut first = ask(say("hello"));
+    let act = acts.next().await;
+    let repeated = soon(ask(at_once(say("hello")))).await.unwrap().unwrap();
+    let Reply::SentTask(view) = repeated else { panic!("a task was expected") };
+    assert_eq!((view.task.id.clone(), view.task.state()), (act.turn.task().id.clone(), TaskState::Submitted));
+    assert!(still_waits(&mut first).await);
+    act.turn.answer("yes").await.unwrap();
+    act.returns();
+    let Reply::SentTask(view) = soon(first).await.unwrap().unwrap() else { panic!("a task was expected") };
+    assert_eq!(view.task.state(), TaskState::Completed);
+}
+
 #[tokio::test(start_paused = true)]
 async fn two_sends_of_one_message_at_the_same_moment_are_one_task() {
     let world = World::of(registered("echo", echo()));

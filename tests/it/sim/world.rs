@@ -331,7 +331,7 @@ fn registered(name: &str, puppet: &Puppet) -> Registered {
     Registered {
         name: name.into(),
         source: puppet.source(name),
-        card: Arc::new(card),
+        card: Arc::new(card.into()),
         extended_card: None,
         extended_card_for_anyone: false,
     }

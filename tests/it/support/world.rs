@@ -244,12 +244,18 @@ pub(crate) fn registered(name: &str, source: AgentSource) -> Registered {
         default_output_modes: vec!["text/plain".to_owned()],
         ..AgentCard::default()
     };
-    Registered { name: name.into(), source, card: Arc::new(card), extended_card: None, extended_card_for_anyone: false }
+    Registered {
+        name: name.into(),
+        source,
+        card: Arc::new(card.into()),
+        extended_card: None,
+        extended_card_for_anyone: false,
+    }
 }
 
 /// The same agent with another card.
 pub(crate) fn with_card(agent: Registered, change: impl FnOnce(&mut AgentCard)) -> Registered {
-    let mut card = Arc::unwrap_or_clone(agent.card);
+    let mut card = AgentCard::clone(&agent.card.get());
     change(&mut card);
-    Registered { card: Arc::new(card), ..agent }
+    Registered { card: Arc::new(card.into()), ..agent }
 }

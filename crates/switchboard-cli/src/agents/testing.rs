@@ -38,7 +38,7 @@ impl TestEngine {
         let agent = Registered {
             name: "agent".into(),
             source,
-            card: Arc::new(AgentCard { capabilities, ..AgentCard::default() }),
+            card: Arc::new(AgentCard { capabilities, ..AgentCard::default() }.into()),
             extended_card: None,
             extended_card_for_anyone: false,
         };

@@ -1,5 +1,6 @@
-//! The agents of a configuration: those of the file, or else one demo agent. Flags and variables about an agent are
-//! about the default one, which is the first; `--exec` makes it run a command.
+//! The agents of a configuration: those of the file and those of `--relay`, or else one demo agent. Flags and variables about an
+//! agent are about the default one, which is the first; `--exec` makes it run a command. Those about relays are about the ones of
+//! `--relay`, if there are any.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -8,32 +9,49 @@ use std::path::Path;
 use super::choices::{KindName, Recovery};
 use super::file::{AgentTable, RepeatedTable};
 use super::layer::Layer;
+use super::relay::{self, RelaySettings};
 use super::row::{Table, Value};
 use super::table::{AgentSettings, CompatSettings};
 use super::typed::CommandLine;
-use super::{AgentConfig, ConfigError, Errors, Given, Kind, Origin, RecoveryConfig, SkillSettings, values};
+use super::{
+    AgentConfig, ConfigError, Environment, Errors, Given, Kind, Origin, RecoveryConfig, RelayConfig, SkillSettings,
+    values,
+};
 use crate::agents::demo::GUIDE;
 use crate::agents::exec::{Invocation, Program, shell_doubt, split_words};
 
 const COMMAND: (Table, &str) = (Table::Agent, "command");
 const SHELL: (Table, &str) = (Table::Agent, "shell");
 
-/// `above` is what flags and environment say.
+/// What settings of agents name: where commands are looked for, variables, and the folder that files are relative to.
+pub(super) struct Surroundings<'a> {
+    pub(super) search: &'a OsStr,
+    pub(super) environment: &'a Environment,
+    pub(super) folder: &'a Path,
+}
+
+/// `above` is what flags and environment say, `relays` the upstreams that they name.
 pub(super) fn resolve_agents(
     above: &Layer,
     tables: Vec<AgentTable>,
-    search: &OsStr,
+    relays: &Given<Vec<String>>,
+    surroundings: &Surroundings<'_>,
     errors: &mut Errors,
 ) -> Vec<AgentConfig> {
     let mut tables = tables;
-    let is_in_file = !tables.is_empty();
-    if !is_in_file {
+    let in_file = tables.len();
+    if in_file == 0 && (relays.is_empty() || above.has(COMMAND)) {
         tables.push(AgentTable { values: Layer::default(), skills: Vec::new(), from: Origin::Default });
     }
+    let (about_relays, about_others) = above.split(Table::Relay);
+    let above = if relays.is_empty() { above } else { &about_others };
+    refuse_shared_credential(relays, &about_relays, errors);
+    tables.extend(relays.iter().map(|url| relay_table(url, &relays.from, &about_relays)));
     let mut settled: Vec<AgentConfig> = Vec::with_capacity(tables.len());
     let mut slugs: BTreeMap<String, String> = BTreeMap::new();
     for (index, table) in tables.into_iter().enumerate() {
-        let is_nameless = is_in_file && !table.values.has((Table::Agent, "name"));
+        let is_nameless =
+            index < in_file && !table.values.has((Table::Agent, "name")) && !table.values.has((Table::Agent, "url"));
         if is_nameless && !errors.is_doubtful(&[(Table::Agent, "name")]) {
             errors.add(table.from.error("every agent needs a name; add name = \"…\""));
         }
@@ -42,10 +60,16 @@ pub(super) fn resolve_agents(
         } else {
             above.for_every_agent().over(table.values)
         };
+        let relay_from = layer.first_of(Table::Relay).cloned();
         let compat = CompatSettings::read(&mut layer, errors);
+        let relay = RelaySettings::read(&mut layer, errors);
         let Some((settings, compat)) = AgentSettings::read(&mut layer, errors).zip(compat) else { continue };
+        let Some(relay) = relay else { continue };
         let named = if settings.slug.is_some() { settings.slug.from.clone() } else { settings.name.from.clone() };
-        let Some(agent) = resolve_agent(settings, compat, table.skills, search, errors) else { continue };
+        let Some(agent) = resolve_agent(settings, compat, (relay, relay_from), table.skills, surroundings, errors)
+        else {
+            continue;
+        };
         if let Some(other) = slugs.insert(agent.slug.clone(), agent.name.clone()) {
             let slug = &agent.slug;
             errors
@@ -54,6 +78,25 @@ pub(super) fn resolve_agents(
         settled.push(agent);
     }
     settled
+}
+
+/// One agent of `--relay`, as if the file had it.
+fn relay_table(url: &str, from: &Origin, about_relays: &Layer) -> AgentTable {
+    let mut values = about_relays.clone();
+    values.set((Table::Agent, "kind"), Given::new(Value::Text("relay".to_owned()), from.clone()));
+    values.set((Table::Agent, "url"), Given::new(Value::Text(url.to_owned()), from.clone()));
+    AgentTable { values, skills: Vec::new(), from: from.clone() }
+}
+
+/// A credential is for one upstream.
+fn refuse_shared_credential(relays: &Given<Vec<String>>, about_relays: &Layer, errors: &mut Errors) {
+    let given = ["credential_env", "credential_file"].into_iter().find(|key| about_relays.has((Table::Relay, key)));
+    if let (Some(_), 2..) = (given, relays.len())
+        && let Some(from) = about_relays.first_of(Table::Relay)
+    {
+        let why = "there are several relays, and each would be shown this credential; give each an [[agent]] in a file";
+        errors.add(from.error(why));
+    }
 }
 
 /// What holds for the default agent. A command from a flag or a variable makes it one that runs a command, and
@@ -84,13 +127,17 @@ fn default_agent(above: &Layer, mut table: Layer, errors: &mut Errors) -> Layer 
 fn resolve_agent(
     mut settings: AgentSettings,
     compat: CompatSettings,
+    relay: (RelaySettings, Option<Origin>),
     skills: Vec<RepeatedTable>,
-    search: &OsStr,
+    surroundings: &Surroundings<'_>,
     errors: &mut Errors,
 ) -> Option<AgentConfig> {
     let recovery = errors.keep(recovery(&settings));
-    let kind = errors.keep(kind_of(&mut settings, search));
+    let kind = errors.keep(kind_of(&mut settings, relay, surroundings));
     let skills = resolve_skills(skills, errors);
+    if matches!(kind, Some(Kind::Relay(_))) {
+        refuse_extended_card(&settings, &skills, errors);
+    }
     for modes in [&settings.input_modes, &settings.output_modes] {
         if modes.as_ref().is_some_and(Vec::is_empty) {
             errors.add(modes.from.error("expected at least one media type"));
@@ -122,11 +169,23 @@ fn resolve_agent(
 }
 
 /// What the agent is. Without a kind, a command says enough.
-fn kind_of(settings: &mut AgentSettings, search: &OsStr) -> Result<Kind, ConfigError> {
-    let has_command = settings.command.is_some();
-    let kind = settings.kind.unwrap_or(if has_command { KindName::Exec } else { KindName::Demo });
+fn kind_of(
+    settings: &mut AgentSettings,
+    (relay, relay_from): (RelaySettings, Option<Origin>),
+    surroundings: &Surroundings<'_>,
+) -> Result<Kind, ConfigError> {
+    let Surroundings { search, environment, folder } = *surroundings;
+    let kind = settings.kind.unwrap_or(match (settings.command.is_some(), settings.url.is_some()) {
+        (true, _) => KindName::Exec,
+        (false, true) => KindName::Relay,
+        (false, false) => KindName::Demo,
+    });
     let (is_exec, from) = (kind == KindName::Exec, settings.kind.from.clone());
     settings.kind.value = Some(kind);
+    let stray = settings.url.is_some().then_some(&settings.url.from).or(relay_from.as_ref());
+    if let Some(stray) = stray.filter(|_| kind != KindName::Relay) {
+        return Err(stray.error("only agents of kind \"relay\" have this"));
+    }
     match (is_exec, settings.command.value.take()) {
         (true, Some(command)) => {
             let doubt = match &command {
@@ -155,8 +214,33 @@ fn kind_of(settings: &mut AgentSettings, search: &OsStr) -> Result<Kind, ConfigE
             let stray = stray.or(new_privileges.is_given().then_some(&new_privileges.from));
             let stray = stray.or(memory_bytes_max.is_given().then_some(&memory_bytes_max.from));
             let stray = stray.or(cpu_s_max.is_given().then_some(&cpu_s_max.from));
-            stray.map_or(Ok(Kind::Demo), |from| Err(from.error("only agents of kind \"exec\" have this")))
+            if let Some(from) = stray {
+                return Err(from.error("only agents of kind \"exec\" have this"));
+            }
+            if kind == KindName::Demo {
+                return Ok(Kind::Demo);
+            }
+            if settings.effects.is_some() {
+                let why = "a relay has effects elsewhere; leave this out";
+                return Err(settings.effects.from.error(why));
+            }
+            match settings.url.value.clone() {
+                Some(url) => {
+                    RelayConfig::new(url, relay, environment, folder).map(|relay| Kind::Relay(Box::new(relay)))
+                }
+                None => Err(from.error("an agent of kind \"relay\" needs a url")),
+            }
         }
+    }
+}
+
+/// The extended card of an agent is made when the server starts, and that of a relay follows its upstream.
+fn refuse_extended_card(settings: &AgentSettings, skills: &[SkillSettings], errors: &mut Errors) {
+    let description = &settings.extended_description;
+    let skill = skills.iter().map(|skill| &skill.extended).find(|extended| ***extended);
+    let from = description.is_some().then_some(&description.from).or(skill.map(|extended| &extended.from));
+    if let Some(from) = from {
+        errors.add(from.error("a relay has no extended card"));
     }
 }
 
@@ -210,6 +294,13 @@ impl KindDefaults {
                 input_modes: plain(),
                 output_modes: vec!["text/plain".to_owned(), "application/json".to_owned()],
                 skills: demo_skills(),
+            },
+            Kind::Relay(relay) => Self {
+                name: relay::name_of(&relay.url),
+                description: "An agent elsewhere, which has not shown its card yet".to_owned(),
+                input_modes: vec!["*/*".to_owned()],
+                output_modes: vec!["*/*".to_owned()],
+                skills: Vec::new(),
             },
             Kind::Exec { invocation, program, .. } => {
                 // No more than the name of the program: what follows may hold secrets.

@@ -103,4 +103,40 @@ pub(crate) enum Recovery {
 pub(crate) enum KindName {
     Demo,
     Exec,
+    Relay,
+}
+
+/// What a relay shows its upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CredentialKind {
+    Bearer,
+    ApiKey,
+    Basic,
+}
+
+/// What an upstream speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RelayDialect {
+    #[value(name = "1.0")]
+    V1_0,
+    #[value(name = "0.3")]
+    V0_3,
+    AgentNative,
+    Selectools,
+    Corvid,
+    Nexus,
+}
+
+/// When a message is sent again of which is not known whether it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ResendName {
+    IfRecognised,
+    Always,
+}
+
+/// What happens when the card of an upstream has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CardChangesName {
+    Show,
+    Refuse,
 }

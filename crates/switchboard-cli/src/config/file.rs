@@ -13,9 +13,9 @@ use super::{ConfigError, Errors, Given, Origin, table};
 use switchboard_core::nearest::nearest;
 
 /// What may stand below an agent beside its own settings.
-const TABLES_OF_AGENT: [&str; 2] = ["compat", "skill"];
+const TABLES_OF_AGENT: [&str; 3] = ["compat", "relay", "skill"];
 
-/// One `[[agent]]` of the file, with its `[agent.compat]`.
+/// One `[[agent]]` of the file, with its `[agent.compat]` and `[agent.relay]`.
 #[derive(Debug)]
 pub(crate) struct AgentTable {
     pub(super) values: Layer,
@@ -137,12 +137,14 @@ impl Reader<'_> {
                 from: self.source.at(value.span().start, place.clone()),
             };
             self.table(Table::Agent, &place, entries, &mut agent.values);
-            match entries.get("compat").map(|value| (value, value.get_ref())) {
-                None => {}
-                Some((_, DeValue::Table(compat))) => {
-                    self.table(Table::Compat, &format!("{place}.compat"), compat, &mut agent.values);
+            for (name, table) in [("compat", Table::Compat), ("relay", Table::Relay)] {
+                match entries.get(name).map(|value| (value, value.get_ref())) {
+                    None => {}
+                    Some((_, DeValue::Table(entries))) => {
+                        self.table(table, &format!("{place}.{name}"), entries, &mut agent.values);
+                    }
+                    Some((value, _)) => self.misplaced(value, &format!("{place}.{name}"), "a table", table.header()),
                 }
-                Some((value, _)) => self.misplaced(value, &format!("{place}.compat"), "a table", "[agent.compat]"),
             }
             match entries.get("skill").map(|value| (value, value.get_ref())) {
                 None => {}

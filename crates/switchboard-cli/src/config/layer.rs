@@ -45,6 +45,17 @@ impl Layer {
         self
     }
 
+    /// Where the first setting of a table was given, if one was.
+    pub(super) fn first_of(&self, table: Table) -> Option<&Origin> {
+        self.values.iter().find(|((of, _), _)| *of == table).map(|(_, given)| &given.from)
+    }
+
+    /// The part of the layer about one table, and the rest.
+    pub(super) fn split(&self, table: Table) -> (Self, Self) {
+        let (of, rest) = self.values.clone().into_iter().partition(|((of, _), _)| *of == table);
+        (Self { values: of }, Self { values: rest })
+    }
+
     /// The part of the layer about every agent.
     pub(super) fn for_every_agent(&self) -> Self {
         let rows = table::rows_of(Table::Agent).iter().filter(|row| row.is_for_every_agent);

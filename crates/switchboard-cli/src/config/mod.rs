@@ -17,6 +17,7 @@ mod layer;
 mod listen;
 mod origin;
 mod print;
+mod relay;
 mod resolve;
 mod row;
 mod secrets;
@@ -40,10 +41,12 @@ pub(crate) use layer::{layers_without_file, read_layers};
 pub(crate) use listen::{is_local, is_local_url, local_url};
 pub(crate) use origin::{ConfigError, ConfigErrors, Errors, Given, Origin};
 pub(crate) use print::print;
+pub(crate) use relay::RelayConfig;
 pub(crate) use resolve::resolve;
 pub(crate) use secrets::secret_keys;
 pub(crate) use table::{AgentSettings, CompatSettings, ServerSettings, SkillSettings, TlsSettings};
 pub(crate) use typed::Secret;
+pub(crate) use values::{path_name, slug_of};
 
 /// The name of the configuration file that is looked for in the current folder.
 pub(crate) const FILE_NAME: &str = "switchboard.toml";
@@ -177,6 +180,7 @@ pub(crate) enum RecoveryConfig {
 pub(crate) enum Kind {
     Demo,
     Exec { invocation: Invocation, program: Program },
+    Relay(Box<RelayConfig>),
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! private key are named by their file, and those from elsewhere only counted.
 
 use super::row::{Row, Value};
-use super::{AgentConfig, Config, ConfigError, Kind, Storage};
+use super::{AgentConfig, AgentSettings, Config, ConfigError, Kind, Storage};
 
 /// # Errors
 /// When a path is not text, which TOML cannot hold.
@@ -34,13 +34,24 @@ pub(crate) fn print(config: &Config) -> Result<String, ConfigError> {
 
 fn print_agent(text: &mut String, agent: &AgentConfig) -> Result<(), ConfigError> {
     // The file may not say these about an agent that runs no command.
-    let unused: &[&str] = match agent.kind {
-        Kind::Demo => {
-            &["command", "shell", "env", "processes_max", "user", "new_privileges", "memory_bytes_max", "cpu_s_max"]
+    let mut unused: Vec<&str> = match agent.kind {
+        Kind::Demo | Kind::Relay(_) => {
+            vec!["command", "shell", "env", "processes_max", "user", "new_privileges", "memory_bytes_max", "cpu_s_max"]
         }
-        Kind::Exec { .. } => &[],
+        Kind::Exec { .. } => Vec::new(),
     };
-    write(text, "\n[[agent]]", agent.settings.values(), unused)?;
+    if let Kind::Relay(_) = agent.kind {
+        // What is not said is what the card of the upstream says.
+        let AgentSettings { name, description, input_modes, output_modes, .. } = &agent.settings;
+        unused.extend((!name.is_given()).then_some("name"));
+        unused.extend((!description.is_given()).then_some("description"));
+        unused.extend((!input_modes.is_given()).then_some("input_modes"));
+        unused.extend((!output_modes.is_given()).then_some("output_modes"));
+    }
+    write(text, "\n[[agent]]", agent.settings.values(), &unused)?;
+    if let Kind::Relay(relay) = &agent.kind {
+        write(text, "\n[agent.relay]", relay.settings.values(), &[])?;
+    }
     write(text, "\n[agent.compat]", agent.compat.values(), &[])?;
     for skill in &agent.skills {
         // Every skill has all the lists; an empty one says nothing.

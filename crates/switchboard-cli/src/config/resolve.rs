@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use switchboard::{Limits, ServerBuilder, Tls};
 
-use super::agents::resolve_agents;
+use super::agents::{Surroundings, resolve_agents};
 use super::file_rights;
 use super::issuers::resolve_issuers;
 use super::layer::Layers;
@@ -28,7 +28,8 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
         return Err(errors.into());
     };
     let search = environment.raw("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
-    let agents = resolve_agents(&settings, agents, &search, &mut errors);
+    let surroundings = Surroundings { search: &search, environment, folder };
+    let agents = resolve_agents(&settings, agents, &server.relays, &surroundings, &mut errors);
     let tokens = errors.keep(tokens(&mut server, folder)).flatten();
     let api_key = errors.keep(api_key(&server, environment)).flatten();
     let shared_secret = errors.keep(shared_secret(&mut server, folder)).flatten();

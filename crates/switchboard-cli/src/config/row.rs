@@ -18,6 +18,7 @@ pub(crate) enum Table {
     Issuer,
     Agent,
     Compat,
+    Relay,
     Skill,
 }
 
@@ -30,6 +31,7 @@ impl Table {
             Self::Issuer => "[[issuer]]",
             Self::Agent => "[[agent]]",
             Self::Compat => "[agent.compat]",
+            Self::Relay => "[agent.relay]",
             Self::Skill => "[[agent.skill]]",
         }
     }

@@ -14,6 +14,7 @@ use super::choices::{
     Audit, Card, CompatRpc, Dispatch, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Synchronous,
 };
 use super::layer::Layer;
+use super::relay::{RELAYS, upstream_url};
 use super::row::Kind::{Bool, Choice, Command, List, Number, Path, Text};
 use super::row::{Kind, Row, Table, Value, words};
 use super::typed::{self, CommandLine, Secret, SettingValue, settings};
@@ -28,13 +29,15 @@ const RUNS: &str = "Runs";
 const CARD: &str = "Card";
 const DIALECTS: &str = "Dialects";
 const COMPAT_DIALECTS: &str = "Compat dialects";
+const RELAY: &str = "Relay";
 const SKILL: &str = "Skill";
 const ISSUER: &str = "Identity provider";
 /// The heading that `cli.rs` gives to `--config` and its like.
 const CONFIGURATION: &str = "Configuration";
 
 /// The headings of `serve --help`, in its order.
-pub(crate) const HEADINGS: &[&str] = &[ADDRESS, AGENT, RUNS, TASKS, ACCESS, WEBHOOKS, CARD, DIALECTS, CONFIGURATION];
+pub(crate) const HEADINGS: &[&str] =
+    &[ADDRESS, AGENT, RELAY, RUNS, TASKS, ACCESS, WEBHOOKS, CARD, DIALECTS, CONFIGURATION];
 
 const DAY_S: u64 = 86_400;
 
@@ -71,6 +74,11 @@ settings! {
             "Origin of web pages that may call from a browser")
         .more("As in \"https://app.example\".")
         .flag("--cors-origin", "ORIGIN").variable("SWITCHBOARD_CORS_ORIGIN").default("");
+
+    relays: Vec<String> = Row::new(List(upstream_url), RELAY,
+            "Serve the agent at this URL, of any version and dialect, durably and with all that other agents here have")
+        .more("In the file this is an `[[agent]]` with a url.")
+        .flag("--relay", "URL").variable("SWITCHBOARD_RELAY").not_in_file().default("");
 
     data: PathBuf = Row::new(Path("folder"), TASKS, "Folder of the database")
         .flag("--data", "DIR").variable("SWITCHBOARD_DATA").default("./switchboard-data");
@@ -428,9 +436,9 @@ settings! {
     AgentSettings, AGENTS: Table::Agent;
 
     name: Option<String> = Row::new(WORDS, AGENT, "Name of the agent")
-        .more("Every `[[agent]]` needs one. The first agent of the file is the default one: it is served at the root of the \
+        .more("Every `[[agent]]` without a url needs one. The first agent of the file is the default one: it is served at the root of the \
                URL, too.")
-        .flag("--name", "NAME").variable("SWITCHBOARD_NAME").unset("Demo, or the program of --exec").example("\"Shout\"");
+        .flag("--name", "NAME").variable("SWITCHBOARD_NAME").unset("Demo, the program of --exec, or the name on the card of the agent behind a relay").example("\"Shout\"");
     slug: Option<String> = Row::new(Text(values::path_name), AGENT, "The name in the URL, /agents/{slug}")
         .more("Tasks belong to it: keep it when you rename the agent.")
         .unset("made from the name").example("\"shout\"");
@@ -441,8 +449,8 @@ settings! {
         .flag("--agent-version", "VERSION").variable("SWITCHBOARD_AGENT_VERSION")
         .unset("1.0.0; on the cards of selectools and corvid the version of switchboard").example("\"0.1.0\"");
     kind: Option<KindName> = Row::new(Choice(words::<KindName>), AGENT,
-            "What the agent is: exec runs a command for each message, demo shows what A2A can do")
-        .unset("exec if there is a command, else demo").example("\"exec\"");
+            "What the agent is: exec runs a command for each message, relay passes messages on to an agent elsewhere, demo shows what A2A can do")
+        .unset("exec if there is a command, relay if there is a url, else demo").example("\"exec\"");
     command: Option<CommandLine> = Row::new(Command, AGENT,
             "Command that answers messages: a program and its arguments, quotes respected")
         .more("In the file it may also be a list of words. The text of the message comes on standard input, and the whole \
@@ -450,6 +458,9 @@ settings! {
                printed; a program that keeps its output back needs to be told, as in python3 -u. An exit code other than 0 is \
                a failure, and the last lines of standard error go to the log.")
         .flag("--exec", "CMD").variable("SWITCHBOARD_EXEC").unset("no command").example("[\"tr\", \"a-z\", \"A-Z\"]");
+    url: Option<String> = Row::new(Text(upstream_url), RELAY, "Of a relay: where the agent is that does its work, or its card")
+        .more("`[agent.relay]` says how it is called (docs/relay.md).")
+        .unset("no relay").example("\"https://weather.example\"");
     shell: bool = Row::new(Bool, AGENT, "Give the command to a shell (sh -c)")
         .flag("--exec-shell", "BOOL").variable("SWITCHBOARD_EXEC_SHELL").default("false");
     env: Vec<String> = Row::new(List(values::variable), AGENT,
@@ -623,11 +634,12 @@ pub(crate) fn rows_of(table: Table) -> &'static [Row] {
         Table::Issuer => ISSUERS,
         Table::Agent => AGENTS,
         Table::Compat => COMPAT,
+        Table::Relay => RELAYS,
         Table::Skill => SKILLS,
     }
 }
 
 /// Every row of every table.
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
-    [SERVER, TLS, ISSUERS, AGENTS, COMPAT, SKILLS].into_iter().flatten()
+    [SERVER, TLS, ISSUERS, AGENTS, COMPAT, RELAYS, SKILLS].into_iter().flatten()
 }

@@ -8,7 +8,8 @@ use clap::ValueEnum;
 use switchboard::{Dialect, ProtocolBinding};
 
 use super::choices::{
-    Audit, Card, CompatRpc, Dispatch, Effects, ErrorDetails, Idempotency, KindName, LogFormat, Recovery, Synchronous,
+    Audit, Card, CardChangesName, CompatRpc, CredentialKind, Dispatch, Effects, ErrorDetails, Idempotency, KindName,
+    LogFormat, Recovery, RelayDialect, ResendName, Synchronous,
 };
 use super::layer::Layer;
 use super::row::{Row, Value};
@@ -241,4 +242,5 @@ macro_rules! choices {
         }
     )* };
 }
-choices!(Audit Card CompatRpc Dispatch Effects ErrorDetails Idempotency KindName LogFormat Recovery Synchronous);
+choices!(Audit Card CardChangesName CompatRpc CredentialKind Dispatch Effects ErrorDetails Idempotency KindName);
+choices!(LogFormat Recovery RelayDialect ResendName Synchronous);

@@ -74,7 +74,7 @@ fn web_address(text: &str) -> Result<Uri, String> {
 }
 
 /// A name that stands as one segment of a path: a slug or a tenant.
-pub(super) fn path_name(text: String) -> Result<String, String> {
+pub(crate) fn path_name(text: String) -> Result<String, String> {
     if RESERVED.contains(&text.as_str()) {
         return Err(format!("{text:?} is reserved: the server has a path of that name"));
     }
@@ -120,7 +120,7 @@ pub(super) fn variable(name: String) -> Result<String, String> {
 }
 
 /// What an agent is called in a path unless it is told.
-pub(super) fn slug_of(name: &str) -> String {
+pub(crate) fn slug_of(name: &str) -> String {
     AgentBuilder::new(name, Demo::at("", ServedAt::default())).slug_name().to_owned()
 }
 

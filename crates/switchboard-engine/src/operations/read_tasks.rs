@@ -150,7 +150,7 @@ pub(crate) async fn subscribe(
 }
 
 pub(crate) fn get_extended_card(agent: &Registered, caller: &Caller) -> Result<Reply, ProtocolError> {
-    if agent.card.capabilities.extended_agent_card != Some(true) {
+    if agent.card.get().capabilities.extended_agent_card != Some(true) {
         return Err(ProtocolError::unsupported("This agent has no extended card"));
     }
     // Spec 13.3: the extended card is for authenticated callers. That it exists is no secret, because the public card

@@ -51,7 +51,8 @@ pub(crate) async fn send_message(
         return told(answer(engine, &record.scope, &stored.folded, history_length, bytes_max), has_waited);
     }
     // Boxed, because most sends never get here, and their futures need not reserve memory for it.
-    told(Box::pin(wait_for_answer(engine, record, stored, run, history_length, bytes_max)).await?, has_waited)
+    let waiting = Waiting { history_length, bytes_max, return_immediately };
+    told(Box::pin(wait_for_answer(engine, record, stored, run, waiting)).await?, has_waited)
 }
 
 /// The reply, or an error if the agent's answer broke the protocol and the caller waited for it. The task that failed
@@ -92,14 +93,22 @@ async fn send_anew(
     Ok(earlier)
 }
 
+/// How long a send waits, and what its answer may hold.
+#[derive(Clone, Copy)]
+struct Waiting {
+    history_length: Option<u32>,
+    bytes_max: u64,
+    return_immediately: bool,
+}
+
 async fn wait_for_answer(
     engine: &EngineState,
     record: Arc<Record>,
     stored: StoredTask,
     run: Option<AttachedRun>,
-    history_length: Option<u32>,
-    bytes_max: u64,
+    waiting: Waiting,
 ) -> Result<Reply, ProtocolError> {
+    let Waiting { history_length, bytes_max, return_immediately } = waiting;
     let begun = Instant::now();
     let patience = Duration::from_secs(u64::from(engine.limits.settle_wait_s_max));
     let settled = match run {
@@ -111,9 +120,11 @@ async fn wait_for_answer(
         }
     };
     if stored.head.phase == Phase::Unborn {
-        wait_until_known(engine, &record, &stored).await?;
+        // A repeat that does not wait, of a send that does: it is told of a task, as if it had come first.
+        let patience = if return_immediately { Duration::ZERO } else { birth_wait(engine) };
+        wait_until_known(engine, &record, &stored, patience).await?;
     }
-    if !settled {
+    if !settled && !return_immediately {
         wait_until(engine, &record, Until::Settled, patience.saturating_sub(begun.elapsed())).await?;
     }
     let stored = read(engine, &record.scope, &record).await?;
@@ -187,9 +198,18 @@ fn answer(engine: &EngineState, scope: &Scope, folded: &Folded, history_length: 
     }
 }
 
+/// How long a direct reply is waited for.
+fn birth_wait(engine: &EngineState) -> Duration {
+    Duration::from_millis(u64::from(engine.limits.birth_wait_ms))
+}
+
 /// Waits for a direct reply. A record that has none within the limit becomes a task.
-async fn wait_until_known(engine: &EngineState, record: &Record, stored: &StoredTask) -> Result<(), ProtocolError> {
-    let patience = Duration::from_millis(u64::from(engine.limits.birth_wait_ms));
+async fn wait_until_known(
+    engine: &EngineState,
+    record: &Record,
+    stored: &StoredTask,
+    patience: Duration,
+) -> Result<(), ProtocolError> {
     if wait_until(engine, record, Until::Known, patience).await? {
         return Ok(());
     }
@@ -207,7 +227,7 @@ async fn stream_unborn(
     history_length: Option<u32>,
 ) -> Result<Reply, ProtocolError> {
     if stored.head.phase == Phase::Unborn {
-        wait_until_known(engine, record, stored).await?;
+        wait_until_known(engine, record, stored, birth_wait(engine)).await?;
     }
     let stored = read(engine, &record.scope, record).await?;
     if let Some(message) = &stored.folded.reply {

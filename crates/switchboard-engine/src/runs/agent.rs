@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::call::BoxFuture;
+use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Json;
 
 use super::fair_slots::FairSlots;
@@ -36,6 +37,15 @@ pub trait Agent: Send + Sync + 'static {
     fn cancel_left_over(&self, checkpoint: Json) -> impl Future<Output = ()> + Send {
         drop(checkpoint);
         std::future::ready(())
+    }
+
+    /// Whether the agent takes a message now, asked before it is accepted. An error is the answer to the message, of which nothing
+    /// is stored: for an agent that knows that it could only fail, such as one whose work is done elsewhere. It must not block.
+    ///
+    /// # Errors
+    /// What the client is told.
+    fn admit(&self) -> Result<(), ProtocolError> {
+        Ok(())
     }
 
     /// What the engine may assume about this agent.
@@ -267,13 +277,21 @@ pub type AgentFuture = Pin<Box<dyn Future<Output = Result<(), AgentError>> + Sen
 
 type Start = Arc<dyn Fn(Turn) -> AgentFuture + Send + Sync>;
 type CleanUp = Arc<dyn Fn(Json) -> BoxFuture<'static, ()> + Send + Sync>;
+type Admit = Arc<dyn Fn() -> Result<(), ProtocolError> + Send + Sync>;
+
+/// What an agent does, behind closures.
+#[derive(Clone)]
+struct Work {
+    start: Start,
+    clean_up: CleanUp,
+    cancel_left_over: CleanUp,
+    admit: Admit,
+}
 
 /// Where the agent for a turn comes from.
 #[derive(Clone)]
 pub struct AgentSource {
-    start: Start,
-    clean_up: CleanUp,
-    cancel_left_over: CleanUp,
+    work: Work,
     traits: Traits,
     runs: Arc<RunCounters>,
     /// One permit for each run that may be at work at once, if that is limited.
@@ -292,7 +310,7 @@ impl AgentSource {
     pub fn shared(agent: impl Agent) -> Self {
         let traits = agent.traits();
         let agent = Arc::new(agent);
-        let (cleaner, canceler) = (agent.clone(), agent.clone());
+        let (cleaner, canceler, doorkeeper) = (agent.clone(), agent.clone(), agent.clone());
         let start = move |turn| -> AgentFuture {
             let agent = agent.clone();
             Box::pin(async move { agent.run(turn).await })
@@ -305,14 +323,21 @@ impl AgentSource {
             let agent = canceler.clone();
             Box::pin(async move { agent.cancel_left_over(checkpoint).await })
         };
-        Self::new(Arc::new(start), Arc::new(clean_up), Arc::new(cancel_left_over), traits)
+        let admit = move || doorkeeper.admit();
+        let work = Work {
+            start: Arc::new(start),
+            clean_up: Arc::new(clean_up),
+            cancel_left_over: Arc::new(cancel_left_over),
+            admit: Arc::new(admit),
+        };
+        Self::new(work, traits)
     }
 
     /// A fresh instance for each turn. The factory is called once at the beginning to read the traits.
     pub fn factory<A: Agent>(make: impl Fn() -> A + Send + Sync + 'static) -> Self {
         let traits = make().traits();
         let make = Arc::new(make);
-        let (cleaner, canceler) = (make.clone(), make.clone());
+        let (cleaner, canceler, doorkeeper) = (make.clone(), make.clone(), make.clone());
         // Made inside the run, so that a factory that panics fails its task and nothing else.
         let start = move |turn| -> AgentFuture {
             let make = make.clone();
@@ -326,7 +351,14 @@ impl AgentSource {
             let make = canceler.clone();
             Box::pin(async move { make().cancel_left_over(checkpoint).await })
         };
-        Self::new(Arc::new(start), Arc::new(clean_up), Arc::new(cancel_left_over), traits)
+        let admit = move || doorkeeper().admit();
+        let work = Work {
+            start: Arc::new(start),
+            clean_up: Arc::new(clean_up),
+            cancel_left_over: Arc::new(cancel_left_over),
+            admit: Arc::new(admit),
+        };
+        Self::new(work, traits)
     }
 
     /// What the agent declares about itself.
@@ -350,27 +382,32 @@ impl AgentSource {
     /// Overrides what the agent declares.
     #[must_use]
     pub fn with_traits(self, change: impl FnOnce(Traits) -> Traits) -> Self {
-        Self::new(self.start, self.clean_up, self.cancel_left_over, change(self.traits))
+        Self::new(self.work, change(self.traits))
     }
 
-    fn new(start: Start, clean_up: CleanUp, cancel_left_over: CleanUp, traits: Traits) -> Self {
+    fn new(work: Work, traits: Traits) -> Self {
         let slots = traits.runs_max.map(|max| FairSlots::new(max.max(1)));
-        Self { start, clean_up, cancel_left_over, traits, runs: Arc::default(), slots }
+        Self { work, traits, runs: Arc::default(), slots }
     }
 
     pub(crate) fn slots(&self) -> Option<&FairSlots> {
         self.slots.as_ref()
     }
 
+    /// Whether the agent takes a message now.
+    pub(crate) fn admit(&self) -> Result<(), ProtocolError> {
+        (self.work.admit)()
+    }
+
     pub(crate) fn start(&self, turn: Turn) -> AgentFuture {
-        (self.start)(turn)
+        (self.work.start)(turn)
     }
 
     pub(crate) fn clean_up_after(&self, checkpoint: Json) -> BoxFuture<'static, ()> {
-        (self.clean_up)(checkpoint)
+        (self.work.clean_up)(checkpoint)
     }
 
     pub(crate) fn cancel_left_over(&self, checkpoint: Json) -> BoxFuture<'static, ()> {
-        (self.cancel_left_over)(checkpoint)
+        (self.work.cancel_left_over)(checkpoint)
     }
 }

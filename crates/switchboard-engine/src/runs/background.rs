@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use switchboard_core::lifecycle::Phase;
-use switchboard_core::model::{Measure, Message, Task, TaskId, TaskView, conversation};
+use switchboard_core::model::{Json, Measure, Message, Task, TaskId, TaskView, conversation};
 
 use crate::engine_state::{EngineState, Registered};
 use crate::escaped::Escaped;
@@ -14,6 +14,8 @@ use crate::ports::store::{ListQuery, Scope, StoredTask};
 #[derive(Default)]
 pub(crate) struct Background {
     pub(crate) referenced: Vec<Arc<Task>>,
+    /// The last checkpoint of each of them that has one.
+    pub(crate) referenced_checkpoints: Vec<(TaskId, Json)>,
     /// Messages of earlier tasks in the same context, oldest first.
     pub(crate) context: Vec<Arc<Message>>,
 }
@@ -35,16 +37,16 @@ impl EngineState {
         id: &TaskId,
         message: &Message,
     ) -> Background {
-        let referenced = self.referenced_by(scope, message).await;
+        let (referenced, referenced_checkpoints) = self.referenced_by(scope, message).await;
         let messages_max = agent.source.traits().context_messages_max;
         let context = if messages_max == 0 { Vec::new() } else { self.context(scope, id, message, messages_max).await };
-        Background { referenced, context }
+        Background { referenced, referenced_checkpoints, context }
     }
 
     /// The tasks that a message refers to, as far as they exist and belong to the caller. All together hold no more than a reply:
     /// what does not fit is a link, or an older message that is left out.
-    async fn referenced_by(&self, scope: &Scope, message: &Message) -> Vec<Arc<Task>> {
-        let mut found = Vec::new();
+    async fn referenced_by(&self, scope: &Scope, message: &Message) -> (Vec<Arc<Task>>, Vec<(TaskId, Json)>) {
+        let (mut found, mut checkpoints) = (Vec::new(), Vec::new());
         let mut left = self.limits.reply_bytes_max;
         for id in message.reference_task_ids.iter().take(self.limits.referenced_tasks_max) {
             let stored = self.store.task_view(scope, id, left, u32::MAX).await;
@@ -52,6 +54,8 @@ impl EngineState {
                 Ok(Some(stored)) if stored.head.phase == Phase::Live => {
                     let task = stored.folded.task.clone();
                     left = left.saturating_sub(Measure::ABOUT.task(&task, true));
+                    let checkpoint = stored.folded.checkpoint.as_ref().or(stored.folded.earlier_checkpoint.as_ref());
+                    checkpoints.extend(checkpoint.map(|checkpoint| (task.id.clone(), checkpoint.clone())));
                     found.push(task);
                 }
                 Ok(_) => tracing::debug!(
@@ -62,7 +66,7 @@ impl EngineState {
                 ),
             }
         }
-        found
+        (found, checkpoints)
     }
 
     /// The newest messages of the context's other tasks, oldest first, within the limits for their number and size. If

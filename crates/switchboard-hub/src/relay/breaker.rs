@@ -17,6 +17,18 @@ pub(super) const OPEN_MAX: Duration = Duration::from_secs(30);
 /// How long a probe keeps others waiting; one whose run was dropped never reports.
 const PROBE_MAX: Duration = Duration::from_secs(30);
 
+/// Whether an upstream is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BreakerState {
+    /// It is.
+    Closed,
+    /// One call at a time, to see whether it answers again.
+    HalfOpen,
+    /// It is not.
+    Open,
+}
+
 /// The state of the way to one upstream.
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
@@ -68,8 +80,22 @@ impl Breaker {
         opens
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.open.is_some()
+    /// How long a call would have to wait now. Unlike [`Self::admit`] this is no call: no probe begins with it.
+    pub(super) fn wait(&self, now: Instant) -> Option<Duration> {
+        let open = self.open?;
+        if now < open.until {
+            return Some(open.until - now);
+        }
+        let under_way = now.duration_since(open.probe_since?);
+        (under_way < PROBE_MAX).then(|| PROBE_MAX - under_way)
+    }
+
+    pub(super) fn state(&self, now: Instant) -> BreakerState {
+        match self.open {
+            None => BreakerState::Closed,
+            Some(open) if now < open.until => BreakerState::Open,
+            Some(_) => BreakerState::HalfOpen,
+        }
     }
 }
 

@@ -30,21 +30,34 @@
 //! ```
 
 mod breaker;
+mod card;
+mod handle;
+mod metrics;
+mod pieces;
+mod pin;
 mod progress;
 mod session;
 mod upstream;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard::client::ClientBuilder;
-use switchboard::{Agent, AgentError, Backoff, CallError, Dialect, Json, Recovery, Replies, Traits, Turn};
+use switchboard::model::AgentCard;
+use switchboard::{
+    Agent, AgentBuilder, AgentError, Backoff, CallError, Dialect, Json, ProtocolError, Recovery, Replies, Traits, Turn,
+};
 
+pub use breaker::BreakerState;
+use card::ANY_MODE;
+pub use handle::{RelayCounters, RelayHandle};
+pub use metrics::write_metrics;
+pub use pin::{PinnedAgent, card_changes};
 use progress::Progress;
 use session::Session;
 use upstream::Upstream;
-pub use upstream::{RelayCounters, RelayHandle};
 
 /// How long a run of a relay may take if nothing is set: a year, which timers can still hold.
 const RUN_MAX: Duration = Duration::from_secs(365 * 86_400);
@@ -80,7 +93,8 @@ pub struct RelayOptions {
     pub first_sign_max: Duration,
     /// How long an upstream that does not stream may take for its answer to a message, if it answers only at the end.
     pub answer_max: Duration,
-    /// How long a message that has not left waits for an upstream that is down, after its tries. Zero fails it at once.
+    /// How long a message that has not left waits for an upstream that is down, after its tries. With zero, messages are refused while
+    /// the upstream is known to be down, and what was accepted before that fails after its tries.
     pub down_max: Duration,
     /// How long an upstream that is at work on a task may be away before the task is failed.
     pub lost_max: Duration,
@@ -88,6 +102,8 @@ pub struct RelayOptions {
     pub run_max: Option<Duration>,
     /// How many tasks may be at work at the upstream at once, each with at most one stream; further ones wait.
     pub calls_max: usize,
+    /// How many streams of the upstream may be open at once; further tasks are asked for from time to time.
+    pub streams_max: usize,
     /// How many messages the upstream is sent within a second; further ones wait. None is no limit.
     pub sends_per_second_max: Option<u32>,
     /// The size of one answer and of one event.
@@ -95,6 +111,12 @@ pub struct RelayOptions {
     /// A name that no other gateway in front of the same upstream has, such as the public URL: contexts of two gateways with one
     /// name and one caller would be one context at the upstream.
     pub namespace: String,
+    /// Where the last known card of the upstream is written down, for a start while the upstream is down.
+    pub card_file: Option<PathBuf>,
+    /// The card of the upstream as an operator has accepted it; none accepts every card.
+    pub accepted_card: Option<AcceptedCard>,
+    /// What happens when the card of the upstream differs from the accepted one.
+    pub card_changes: CardChanges,
 }
 
 /// Defaults of [`RelayOptions`].
@@ -106,6 +128,7 @@ const ANSWER_MAX_DEFAULT: Duration = Duration::from_secs(3_600);
 const DOWN_MAX_DEFAULT: Duration = Duration::from_secs(300);
 const LOST_MAX_DEFAULT: Duration = Duration::from_secs(600);
 const CALLS_MAX_DEFAULT: usize = 1_000;
+const STREAMS_MAX_DEFAULT: usize = 1_000;
 const ANSWER_BYTES_MAX_DEFAULT: u64 = 32 << 20;
 
 impl Default for RelayOptions {
@@ -122,9 +145,13 @@ impl Default for RelayOptions {
             lost_max: LOST_MAX_DEFAULT,
             run_max: None,
             calls_max: CALLS_MAX_DEFAULT,
+            streams_max: STREAMS_MAX_DEFAULT,
             sends_per_second_max: None,
             answer_bytes_max: ANSWER_BYTES_MAX_DEFAULT,
             namespace: String::new(),
+            card_file: None,
+            accepted_card: None,
+            card_changes: CardChanges::default(),
         }
     }
 }
@@ -140,6 +167,39 @@ pub enum Resend {
     IfRecognised,
     /// Always: the work may be done twice.
     Always,
+}
+
+/// Where the card of an upstream is that an operator has accepted. It is asked for whenever the card of the upstream is looked at, about
+/// once a minute.
+#[derive(Clone)]
+pub struct AcceptedCard(Arc<dyn Fn() -> Option<Arc<AgentCard>> + Send + Sync>);
+
+impl AcceptedCard {
+    /// `read` gives the accepted card, or none if there is none (yet).
+    pub fn new(read: impl Fn() -> Option<Arc<AgentCard>> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+
+    fn read(&self) -> Option<Arc<AgentCard>> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for AcceptedCard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AcceptedCard").finish_non_exhaustive()
+    }
+}
+
+/// What happens when the card of an upstream differs from the accepted one ([`card_changes`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CardChanges {
+    /// The log says so.
+    #[default]
+    Show,
+    /// The same, and messages are refused until an operator accepts the new card. What is at work goes on.
+    Refuse,
 }
 
 /// An agent elsewhere, as an agent of this server. The module's documentation has an example.
@@ -179,7 +239,31 @@ impl Relay {
     /// # Errors
     /// When `url` is none, or the client cannot be built.
     pub fn new(url: &str, client: ClientBuilder, options: RelayOptions) -> Result<Self, RelayError> {
-        Ok(Self { upstream: Arc::new(Upstream::new(url, client, options)?) })
+        Self::showing(url, client, options, |_| ())
+    }
+
+    /// The same, with `change` made to the card after that of the upstream was taken over: what the relay says about itself in
+    /// other words.
+    ///
+    /// # Errors
+    /// As of [`Relay::new`].
+    pub fn showing(
+        url: &str,
+        client: ClientBuilder,
+        options: RelayOptions,
+        change: impl Fn(&mut AgentCard) + Send + Sync + 'static,
+    ) -> Result<Self, RelayError> {
+        Ok(Self { upstream: Arc::new(Upstream::new(url, client, options, Box::new(change))?) })
+    }
+
+    /// The relay as an agent to serve, with the card of the upstream. Until that is known ([`RelayHandle::begin`] reads it,
+    /// [`RelayHandle::keep_card_fresh`] follows its changes), the card has this name and promises nothing.
+    #[must_use]
+    pub fn agent(self, name: impl Into<String>) -> AgentBuilder {
+        let live = self.upstream.live_card().clone();
+        let agent = AgentBuilder::new(name, self);
+        // Some cards of older systems have the version of this program unless one is given.
+        agent.version("0").input_modes([ANY_MODE]).output_modes([ANY_MODE]).live_card(&live)
     }
 
     /// The relay's view of its upstream, for operators: its card, whether it answers, what was counted.
@@ -199,6 +283,10 @@ impl Agent for Relay {
         if let Ok(progress) = checkpoint.deserialize::<Progress>() {
             session::cancel_left_over(&self.upstream, &progress).await;
         }
+    }
+
+    fn admit(&self) -> Result<(), ProtocolError> {
+        self.upstream.accepts()
     }
 
     fn traits(&self) -> Traits {

@@ -65,6 +65,10 @@ pub(super) fn unseen(task: &Task, artifact: &Arc<Artifact>, held: Option<(u64, u
     };
     let whole = || Some(update(artifact.clone(), false)).filter(|update| !update.artifact.parts.is_empty());
     let Some((parts, bytes)) = held else { return whole() };
+    // What was passed on in pieces has more parts here, and what the upstream put together has fewer there.
+    if content_bytes(&artifact.parts) == bytes {
+        return None;
+    }
     let parts = usize::try_from(parts).unwrap_or(usize::MAX);
     let rest = match artifact.parts.get(..parts) {
         Some(known) if content_bytes(known) == bytes => artifact.parts[parts..].to_vec(),

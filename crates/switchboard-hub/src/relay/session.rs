@@ -15,6 +15,7 @@ use switchboard::{
     AgentClient, AgentError, CallError, CallErrorKind, ProtocolError, Role, Sent, TaskState, TaskStream, Turn,
     TurnError,
 };
+use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::progress::{Progress, upstream_context};
@@ -33,6 +34,8 @@ pub(super) enum Fault {
     Turn(TurnError),
     /// The task fails.
     Failed(AgentError),
+    /// The message cannot be passed on as it is.
+    Rejected(String),
 }
 
 impl From<TurnError> for Fault {
@@ -77,8 +80,12 @@ pub(super) struct Session<'a> {
     /// Whether the upstream has said anything since the message was sent. Before that, a question it shows may be the one that the
     /// message answers.
     has_answered: bool,
+    /// The tasks that the message refers to, as the upstream knows them.
+    references: Vec<TaskId>,
     /// Whether this run has sent the message.
     has_sent: bool,
+    /// The right to the stream that is open.
+    stream_permit: Option<SemaphorePermit<'a>>,
     can_subscribe: bool,
     /// When the upstream was last heard of.
     heard_at: Instant,
@@ -87,6 +94,7 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     pub(super) async fn run(upstream: &'a Upstream, turn: &'a Turn) -> Result<(), AgentError> {
+        let _counted = upstream.begin_turn();
         let mut session = Self::new(upstream, turn)?;
         match session.work().await {
             Ok(()) | Err(Fault::Turn(TurnError::Stopped)) => Ok(()),
@@ -102,6 +110,10 @@ impl<'a> Session<'a> {
             }
             Err(Fault::Turn(error)) => Err(error.into()),
             Err(Fault::Failed(error)) => Err(error),
+            Err(Fault::Rejected(reason)) => match turn.reject(reason).await {
+                Ok(()) | Err(TurnError::Stopped) => Ok(()),
+                Err(error) => Err(error.into()),
+            },
         }
     }
 
@@ -126,7 +138,9 @@ impl<'a> Session<'a> {
             without_context: false,
             shown,
             has_answered: false,
+            references: Vec::new(),
             has_sent: false,
+            stream_permit: None,
             can_subscribe: true,
             heard_at: now,
             began_at: now,
@@ -139,6 +153,7 @@ impl<'a> Session<'a> {
             self.upstream.counters().count_bridged();
             return self.follow(None).await;
         }
+        self.references = self.map_references()?;
         match self.send().await? {
             Begun::Over => Ok(()),
             Begun::Following(stream) => self.follow(stream).await,
@@ -194,6 +209,9 @@ impl<'a> Session<'a> {
 
     /// Sends the message once. The outer error ends the turn; the inner one may be tried again.
     async fn send_once(&mut self) -> Result<Result<Begun, CallError>, Fault> {
+        if let Err(refused) = self.upstream.accepts_card() {
+            return Ok(Err(refused.into()));
+        }
         let found = self.unless_canceled(self.upstream.agent()).await?;
         let agent = match found {
             Ok(agent) => agent,
@@ -212,7 +230,8 @@ impl<'a> Session<'a> {
             self.turn.checkpoint(&self.progress).await?;
         }
         self.has_sent = true;
-        let sent = self.unless_canceled(self.call(&agent)).await?;
+        let streams = agent.card().capabilities.streaming == Some(true) && self.take_stream();
+        let sent = self.unless_canceled(self.call(&agent, streams)).await?;
         self.upstream.note(&sent);
         let error = match sent {
             Ok(Answered::Stream(mut stream)) => match self.read(&mut stream).await? {
@@ -247,7 +266,32 @@ impl<'a> Session<'a> {
         Ok(Err(error))
     }
 
-    async fn call(&self, agent: &AgentClient) -> Result<Answered, CallError> {
+    /// Takes the right to a stream, if there is one left.
+    fn take_stream(&mut self) -> bool {
+        // The one before is over.
+        self.stream_permit = None;
+        self.stream_permit = self.upstream.stream_permit();
+        self.stream_permit.is_some()
+    }
+
+    /// The tasks that the message refers to, as the upstream knows them. One that it cannot know is refused: without it the message
+    /// would mean something else.
+    fn map_references(&self) -> Result<Vec<TaskId>, Fault> {
+        let known = |id: &TaskId| {
+            let progress = self.turn.referenced_checkpoint(id)?.deserialize::<Progress>().ok()?;
+            progress.task_id()
+        };
+        let refuse = |id: &TaskId| {
+            let id: String = id.as_str().chars().take(200).collect();
+            Fault::Rejected(format!(
+                "message.referenceTaskIds: the agent behind this one has no task {id:?} of yours; leave it out"
+            ))
+        };
+        let ids = self.turn.message().reference_task_ids.iter();
+        ids.map(|id| known(id).ok_or_else(|| refuse(id))).collect()
+    }
+
+    async fn call(&self, agent: &AgentClient, streams: bool) -> Result<Answered, CallError> {
         let card = agent.card();
         let key = self.message_id();
         let trace_parent = self.turn.trace_parent().map(str::to_owned);
@@ -259,7 +303,7 @@ impl<'a> Session<'a> {
             caller.extensions = extensions;
         });
         let mut send = self.outgoing();
-        if card.capabilities.streaming == Some(true) {
+        if streams {
             match agent.stream_with(send.clone()).await {
                 Ok(stream) => return Ok(Answered::Stream(stream)),
                 // The card promises streams, and the agent has none. Nothing has happened yet.
@@ -297,7 +341,7 @@ impl<'a> Session<'a> {
                 Some(upstream_context(namespace, self.turn.owner(), &self.turn.task().context_id).into())
             }
         };
-        message.reference_task_ids = Vec::new();
+        message.reference_task_ids.clone_from(&self.references);
         let mut send = SendMessage::new(message);
         send.accepted_output_modes = self.turn.accepted_output_modes().to_vec();
         send.history_length = Some(0);

@@ -1,21 +1,25 @@
 //! What all turns of a relay share: the client and the card of the upstream, whether it may be called now, and what was counted.
 
-use std::fmt;
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use switchboard::client::{CardReference, Client, ClientBuilder, ClientLimits, RetryPolicy};
+use switchboard::client::{CardReference, Client, ClientBuilder, ClientLimits, DiscoveredCard, RetryPolicy};
 use switchboard::model::AgentCard;
-use switchboard::{AgentClient, CallError, CallErrorKind, IDEMPOTENT_SENDS};
+use switchboard::{AgentClient, CallError, CallErrorKind, IDEMPOTENT_SENDS, LiveCard, ProtocolError};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
 use super::breaker::{Breaker, Rate};
-use super::{RelayError, RelayOptions, Resend};
+use super::card::take_over;
+use super::handle::RelayCounters;
+use super::pin::card_changes;
+use super::{AcceptedCard, CardChanges, RelayError, RelayOptions, Resend};
 
 /// How long a card is used before the client is asked for it again. The client itself keeps it for as long as HTTP allows.
-const CARD_LOOK: Duration = Duration::from_secs(60);
+pub(super) const CARD_LOOK: Duration = Duration::from_secs(60);
 /// How long a turn waits for a newer card while there is an older one.
 const CARD_LOOK_MAX: Duration = Duration::from_secs(5);
 
@@ -28,6 +32,27 @@ pub(super) struct Upstream {
     breaker: Mutex<Breaker>,
     rate: Option<Mutex<Rate>>,
     counters: RelayCounters,
+    /// The card of the relay, and what its configuration changes on it.
+    live: LiveCard,
+    shown: ShownCard,
+    /// The last card, as it came, and where it was written to.
+    kept: Mutex<Option<Arc<DiscoveredCard>>>,
+    /// The changes of the card that are not accepted.
+    refused: Mutex<Option<String>>,
+    in_flight: AtomicU64,
+    streams: Semaphore,
+}
+
+/// What the configuration of a relay says about its card in place of the upstream.
+pub(super) type ShownCard = Box<dyn Fn(&mut AgentCard) + Send + Sync>;
+
+/// One turn that is counted.
+pub(super) struct InFlight<'a>(&'a AtomicU64);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
 }
 
 /// The upstream as its card has it.
@@ -37,69 +62,13 @@ struct Known {
     looked: Instant,
 }
 
-/// What has been counted about the calls of a relay since the start of the process.
-#[derive(Debug, Default)]
-pub struct RelayCounters {
-    sends: AtomicU64,
-    retries: AtomicU64,
-    failures: AtomicU64,
-    bridged: AtomicU64,
-    outcomes_unknown: AtomicU64,
-    opened: AtomicU64,
-}
-
-impl RelayCounters {
-    /// Messages that the upstream was sent, each try counted.
-    #[must_use]
-    pub fn sends(&self) -> u64 {
-        self.sends.load(Relaxed)
-    }
-
-    /// Tries after the first.
-    #[must_use]
-    pub fn retries(&self) -> u64 {
-        self.retries.load(Relaxed)
-    }
-
-    /// Calls that failed on the way.
-    #[must_use]
-    pub fn failures(&self) -> u64 {
-        self.failures.load(Relaxed)
-    }
-
-    /// Streams that broke, or whose gateway died, and were gone on with.
-    #[must_use]
-    pub fn bridged(&self) -> u64 {
-        self.bridged.load(Relaxed)
-    }
-
-    /// Messages of which is not known whether they arrived, and which were not sent again.
-    #[must_use]
-    pub fn outcomes_unknown(&self) -> u64 {
-        self.outcomes_unknown.load(Relaxed)
-    }
-
-    /// How often the circuit breaker opened.
-    #[must_use]
-    pub fn opened(&self) -> u64 {
-        self.opened.load(Relaxed)
-    }
-
-    pub(super) fn count_retry(&self) {
-        self.retries.fetch_add(1, Relaxed);
-    }
-
-    pub(super) fn count_bridged(&self) {
-        self.bridged.fetch_add(1, Relaxed);
-    }
-
-    pub(super) fn count_outcome_unknown(&self) {
-        self.outcomes_unknown.fetch_add(1, Relaxed);
-    }
-}
-
 impl Upstream {
-    pub(super) fn new(url: &str, client: ClientBuilder, options: RelayOptions) -> Result<Self, RelayError> {
+    pub(super) fn new(
+        url: &str,
+        client: ClientBuilder,
+        options: RelayOptions,
+        shown: ShownCard,
+    ) -> Result<Self, RelayError> {
         let reference = CardReference::parse(url)?;
         let mut limits = ClientLimits::default();
         limits.call = options.first_sign_max;
@@ -111,11 +80,18 @@ impl Upstream {
         retry.attempts_max = 0;
         let client = client.limits(limits).retry(retry).build().map_err(|error| RelayError(error.to_string()))?;
         let rate = options.sends_per_second_max.map(|per_second| Mutex::new(Rate::new(per_second, Instant::now())));
+        let streams = Semaphore::new(options.streams_max.min(Semaphore::MAX_PERMITS));
         Ok(Self {
             url: url.to_owned(),
             reference,
             client,
             options,
+            live: LiveCard::default(),
+            shown,
+            kept: Mutex::default(),
+            refused: Mutex::default(),
+            in_flight: AtomicU64::default(),
+            streams,
             known: Mutex::default(),
             breaker: Mutex::default(),
             rate,
@@ -138,7 +114,7 @@ impl Upstream {
     /// The upstream, as its newest card has it. Where that cannot be had, the last known card counts.
     pub(super) async fn agent(&self) -> Result<AgentClient, CallError> {
         let known = {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = lock(&self.known);
             match &mut *known {
                 Some(known) if known.looked.elapsed() < CARD_LOOK => return Ok(known.agent.clone()),
                 Some(known) => {
@@ -160,20 +136,134 @@ impl Upstream {
         }
     }
 
-    /// Asks for the card, which the client may have.
+    /// Asks for the card, which the client may have, and makes it that of the relay.
     pub(super) async fn look(&self) -> Result<AgentClient, CallError> {
+        let found = self.client.discover_at(&self.reference).await?;
+        self.compare(&found)?;
         let agent = match self.options.dialect {
             Some(dialect) => self.client.agent_in(&self.url, dialect).await?,
             None => self.client.agent_at(&self.reference).await?,
         };
-        let known = Known { agent: agent.clone(), looked: Instant::now() };
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        *lock(&self.known) = Some(Known { agent: agent.clone(), looked: Instant::now() });
+        self.show(found.card());
+        self.keep(found).await;
         Ok(agent)
     }
 
+    /// Compares a card with the one that was accepted.
+    fn compare(&self, found: &DiscoveredCard) -> Result<(), CallError> {
+        let accepted = self.options.accepted_card.as_ref().and_then(AcceptedCard::read);
+        let changes = accepted.map(|accepted| card_changes(&accepted, found.card())).unwrap_or_default();
+        let told = changes.join("; ");
+        let is_refused = !changes.is_empty() && self.options.card_changes == CardChanges::Refuse;
+        let mut refused = lock(&self.refused);
+        if !changes.is_empty() && refused.as_ref() != Some(&told) {
+            tracing::warn!(upstream = self.url, changes = told, is_refused, "the card differs from the accepted one");
+        }
+        *refused = is_refused.then(|| told.clone());
+        match is_refused {
+            true => {
+                drop(refused);
+                self.accepts_card().map_err(CallError::from)
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn show(&self, upstream: &AgentCard) {
+        self.live.change(|card| {
+            take_over(card, upstream);
+            (self.shown)(card);
+        });
+    }
+
+    /// Writes the card down, if it is another one than before. It is only for a start while the upstream is down, so a failure
+    /// is told and nothing more.
+    async fn keep(&self, found: Arc<DiscoveredCard>) {
+        let before = lock(&self.kept).replace(found.clone());
+        let Some(file) = &self.options.card_file else { return };
+        if before.is_some_and(|before| before.json() == found.json()) {
+            return;
+        }
+        if let Err(error) = write_whole(file, found.json()).await {
+            tracing::warn!(file = %file.display(), %error, "the card of an upstream could not be written down");
+        }
+    }
+
+    /// Shows the card that an earlier process has written down, or else the accepted one.
+    pub(super) async fn restore_card(&self) {
+        if let Some(accepted) = self.options.accepted_card.as_ref().and_then(AcceptedCard::read) {
+            self.show(&accepted);
+        }
+        let Some(file) = &self.options.card_file else { return };
+        match self.client.discover_at(&CardReference::File(file.clone())).await {
+            Ok(found) => {
+                self.show(found.card());
+                *lock(&self.kept) = Some(found);
+            }
+            Err(error) => tracing::debug!(file = %file.display(), %error, "no earlier card of an upstream"),
+        }
+    }
+
+    pub(super) fn live_card(&self) -> &LiveCard {
+        &self.live
+    }
+
     pub(super) fn card(&self) -> Option<Arc<AgentCard>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.as_ref().map(|known| known.agent.card())
+        lock(&self.known).as_ref().map(|known| known.agent.card())
+    }
+
+    pub(super) fn refused_card(&self) -> Option<String> {
+        lock(&self.refused).clone()
+    }
+
+    /// Whether the card of the upstream is one that it may be sent messages by.
+    pub(super) fn accepts_card(&self) -> Result<(), ProtocolError> {
+        let retry_after_s = u32::try_from(CARD_LOOK.as_secs()).unwrap_or(u32::MAX);
+        match self.refused_card() {
+            Some(changes) => Err(ProtocolError::Unavailable { reason: not_accepted(&changes), retry_after_s }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a message may be accepted now: not if it could only fail.
+    pub(super) fn accepts(&self) -> Result<(), ProtocolError> {
+        let refuse = |reason: String, wait: Duration| {
+            self.counters.count_refused();
+            let retry_after_s = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1);
+            Err(ProtocolError::Unavailable { reason, retry_after_s })
+        };
+        if let Err(refused) = self.accepts_card() {
+            self.counters.count_refused();
+            return Err(refused);
+        }
+        if !self.options.down_max.is_zero() {
+            return Ok(());
+        }
+        match self.breaker().wait(Instant::now()) {
+            Some(wait) => refuse("the agent behind this one cannot be reached".to_owned(), wait),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a turn until what is returned is dropped.
+    pub(super) fn begin_turn(&self) -> InFlight<'_> {
+        self.in_flight.fetch_add(1, Relaxed);
+        InFlight(&self.in_flight)
+    }
+
+    pub(super) fn in_flight(&self) -> u64 {
+        self.in_flight.load(Relaxed)
+    }
+
+    /// The right to one more stream; without one the task is asked for from time to time.
+    pub(super) fn stream_permit(&self) -> Option<SemaphorePermit<'_>> {
+        self.streams.try_acquire().ok()
+    }
+
+    pub(super) fn streams_open(&self) -> u64 {
+        let all = self.options.streams_max.min(Semaphore::MAX_PERMITS);
+        all.saturating_sub(self.streams.available_permits()) as u64
     }
 
     /// Whether a message that may have arrived may be sent again.
@@ -192,21 +282,21 @@ impl Upstream {
     /// The same for one more message.
     pub(super) fn admit_send(&self) -> Result<(), Admission> {
         if let Some(rate) = &self.rate {
-            let mut rate = rate.lock().unwrap_or_else(PoisonError::into_inner);
-            rate.take(Instant::now()).map_err(Admission::Rate)?;
+            lock(rate).take(Instant::now()).map_err(Admission::Rate)?;
         }
         self.admit().map_err(Admission::Down)?;
-        self.counters.sends.fetch_add(1, Relaxed);
+        self.counters.count_send();
         Ok(())
     }
 
     /// Notes how a call went.
     pub(super) fn note<T>(&self, result: &Result<T, CallError>) {
+        self.counters.count_call();
         match result {
             Err(error) if is_failure_of_the_way(error) => {
-                self.counters.failures.fetch_add(1, Relaxed);
+                self.counters.count_failure();
                 if self.breaker().failed(Instant::now()) {
-                    self.counters.opened.fetch_add(1, Relaxed);
+                    self.counters.count_opened();
                     tracing::warn!(upstream = self.url, %error, "upstream is down; calls to it wait");
                 }
             }
@@ -218,8 +308,8 @@ impl Upstream {
         }
     }
 
-    fn breaker(&self) -> std::sync::MutexGuard<'_, Breaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        lock(&self.breaker)
     }
 }
 
@@ -246,52 +336,40 @@ pub(super) fn is_failure_of_the_way(error: &CallError) -> bool {
     }
 }
 
-/// What operators see of a relay.
-#[derive(Clone)]
-pub struct RelayHandle {
-    upstream: Arc<Upstream>,
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl fmt::Debug for RelayHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RelayHandle").field("upstream", &self.upstream.url).finish_non_exhaustive()
-    }
+fn not_accepted(changes: &str) -> String {
+    format!("the agent behind this one has changed, and the change was not accepted yet ({changes})")
 }
 
-impl RelayHandle {
-    pub(super) fn new(upstream: Arc<Upstream>) -> Self {
-        Self { upstream }
+/// Writes a file so that a reader finds the old content or the new one.
+async fn write_whole(file: &Path, content: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = file.parent() {
+        tokio::fs::create_dir_all(folder).await?;
     }
+    let new = file.with_extension("new");
+    tokio::fs::write(&new, content).await?;
+    tokio::fs::rename(&new, file).await
+}
 
-    /// Where the upstream is.
-    #[must_use]
-    pub fn url(&self) -> &str {
-        self.upstream.url()
-    }
+#[cfg(test)]
+mod tests {
+    use switchboard::client::Client;
 
-    /// The last known card of the upstream; none before it was read once.
-    #[must_use]
-    pub fn card(&self) -> Option<Arc<AgentCard>> {
-        self.upstream.card()
-    }
+    use super::super::RelayOptions;
+    use super::{Admission, Upstream};
 
-    /// Reads the card of the upstream, unless the client may still use the one it has.
-    ///
-    /// # Errors
-    /// When there is no card, or it names no interface that can be called.
-    pub async fn refresh(&self) -> Result<Arc<AgentCard>, CallError> {
-        self.upstream.look().await.map(|agent| agent.card())
-    }
-
-    /// Whether the upstream counts as down: its circuit breaker is open, and calls wait.
-    #[must_use]
-    pub fn is_down(&self) -> bool {
-        self.upstream.breaker().is_open()
-    }
-
-    /// What has been counted since the start of the process.
-    #[must_use]
-    pub fn counters(&self) -> &RelayCounters {
-        self.upstream.counters()
+    #[tokio::test(start_paused = true)]
+    async fn messages_beyond_the_rate_wait() {
+        let mut options = RelayOptions::default();
+        options.sends_per_second_max = Some(2);
+        let upstream = Upstream::new("http://127.0.0.1:1", Client::builder(), options, Box::new(|_| ())).unwrap();
+        assert!(upstream.admit_send().is_ok() && upstream.admit_send().is_ok());
+        let Err(Admission::Rate(wait)) = upstream.admit_send() else { panic!("the third is too much") };
+        tokio::time::advance(wait).await;
+        assert!(upstream.admit_send().is_ok());
+        assert_eq!(upstream.counters().sends(), 3);
     }
 }

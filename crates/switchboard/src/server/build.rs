@@ -26,6 +26,7 @@ use super::internal::dispatch::SelfPoster;
 use super::internal::token::InternalTokens;
 use super::limits::ServerLimits;
 use super::organizations::OrgPeers;
+use super::operator::metrics::MetricsSource;
 use super::reloads::Reloads;
 use super::serve_error::ServeError;
 use super::serving::Server;
@@ -72,6 +73,7 @@ pub(crate) struct Parts {
     pub(crate) self_poster: Option<Arc<SelfPoster>>,
     /// The other apps of organizations.
     pub(crate) org_peers: Option<Arc<dyn OrgPeers>>,
+    pub(crate) more_metrics: Vec<MetricsSource>,
 }
 
 /// One agent or mounted endpoint.
@@ -95,7 +97,7 @@ impl ServerBuilder {
         let exposure =
             self.exposure.build(authentication.is_open(), self.allow_unauthenticated, public_url.as_ref())?;
         self.access.check(authentication.is_open())?;
-        let schemes = authentication.schemes(std::mem::take(&mut self.security_schemes));
+        let schemes = Arc::new(authentication.schemes(std::mem::take(&mut self.security_schemes)));
         let served = std::mem::take(&mut self.served);
         let mut registered = Vec::new();
         let mut mounts = Vec::new();
@@ -106,7 +108,8 @@ impl ServerBuilder {
                         .map_err(|why| ServeError::new(format!("agent {:?}, {why}", agent.slug_name())))?;
                     let settings = Arc::new(agent.settings().clone());
                     mounts.push((agent.slug_name().to_owned(), settings, Arc::new(rules), None));
-                    registered.push(agent.register(|card| schemes.declare(card)));
+                    let declared = schemes.clone();
+                    registered.push(agent.register(Arc::new(move |card| declared.declare(card))));
                 }
                 ServedItem::Endpoint(name, endpoint) => {
                     let settings = Arc::new(AgentSettings::of_mounted());
@@ -183,6 +186,7 @@ impl ServerBuilder {
             reloads,
             self_poster,
             org_peers: self.org_peers,
+            more_metrics: self.more_metrics,
         };
         Ok(Server::new(parts))
     }

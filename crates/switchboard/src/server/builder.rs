@@ -25,6 +25,7 @@ use super::host::StoreChoice;
 use super::internal::settings::SelfFire;
 use super::limits::ServerLimits;
 use super::organizations::OrgPeers;
+use super::operator::metrics::MetricsSource;
 use super::transport::tls::Tls;
 use crate::agent::AgentBuilder;
 use crate::protocol_binding::ProtocolBinding;
@@ -86,6 +87,7 @@ pub struct ServerBuilder {
     pub(super) exposure: Exposure,
     pub(super) access: Access,
     pub(super) self_fire: SelfFire,
+    pub(super) more_metrics: Vec<MetricsSource>,
 }
 
 impl ServerBuilder {
@@ -129,6 +131,7 @@ impl ServerBuilder {
             access: Access::default(),
             self_fire: SelfFire::default(),
             org_peers: None,
+            more_metrics: Vec::new(),
         }
     }
 
@@ -137,6 +140,14 @@ impl ServerBuilder {
     /// How many bytes of tasks [`ServerBuilder::memory`] keeps: what [`Limits::storage_bytes_max`](crate::Limits) is there, unless it
     /// is set to another value than its default, which is for a disk.
     pub const MEMORY_STORAGE_BYTES_MAX_DEFAULT: u64 = STORAGE_BYTES_MAX_DEFAULT;
+
+    /// Adds to what `/metrics` says: `write` is called for each request, and appends whole families in Prometheus' text form. Their
+    /// names and labels should be few, and the same each time.
+    #[must_use]
+    pub fn metrics(mut self, write: impl Fn(&mut String) + Send + Sync + 'static) -> Self {
+        self.more_metrics.push(Arc::new(write));
+        self
+    }
 
     /// Writes one line per request to this log: who asked for what, when, and how it was answered.
     #[must_use]

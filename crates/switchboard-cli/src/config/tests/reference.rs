@@ -17,7 +17,7 @@ const EXAMPLE_WIDTH: usize = 118;
 #[test]
 fn the_example_file_shows_every_setting() {
     let example = example();
-    assert_eq!(load(&[], &[], &example).unwrap().agents.len(), 2);
+    assert_eq!(load(&[], &[], &example).unwrap().agents.len(), 3);
     // With everything that is only a suggestion, too, apart from settings that exclude each other or need a file.
     let suggested = example.lines().map(|line| match line.strip_prefix("# ") {
         Some("[[issuer]]") => "[[issuer]]",
@@ -29,8 +29,18 @@ fn the_example_file_shows_every_setting() {
     expect_file!["../../../switchboard.example.toml"].assert_eq(&example);
 }
 
-const EXCLUSIVE: [&str; 6] =
-    ["tokens_file", "rules_file", "api_key_env", "webhook_signing", "recovery_reason", "secrets_key_file"];
+const EXCLUSIVE: [&str; 10] = [
+    "tokens_file",
+    "rules_file",
+    "api_key_env",
+    "webhook_signing",
+    "recovery_reason",
+    "secrets_key_file",
+    "url",
+    "credential_",
+    "authorities",
+    "card_keys",
+];
 
 fn is_assignment(line: &str) -> bool {
     line.split_once(" = ").is_some_and(|(key, _)| table::all().any(|row| row.key == key))
@@ -81,7 +91,7 @@ fn the_rows_fit_their_types_and_name_nothing_twice() {
 /// The reference for people who look a setting up.
 fn reference() -> String {
     let mut text = String::new();
-    for table in [Table::Server, Table::Tls, Table::Issuer, Table::Agent, Table::Compat, Table::Skill] {
+    for table in [Table::Server, Table::Tls, Table::Issuer, Table::Agent, Table::Compat, Table::Relay, Table::Skill] {
         text.push_str(&format!("\n### `{}`\n", table.header()));
         for group in groups(table) {
             let heading = group.first().map_or("", |row| row.heading);
@@ -164,6 +174,8 @@ fn example() -> String {
     for table in [Table::Agent, Table::Compat, Table::Skill] {
         example_table(&mut text, table);
     }
+    text.push_str("\n# An agent elsewhere (docs/relay.md).\n[[agent]]\nname = \"Weather\"\nkind = \"relay\"\nurl = \"https://weather.example\"\n");
+    example_table(&mut text, Table::Relay);
     text
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use switchboard_core::call::Owner;
 use switchboard_core::lifecycle::{Folded, Head, Inbound};
-use switchboard_core::model::{Json, Message, PartContent, Task, Timestamp};
+use switchboard_core::model::{Json, Message, PartContent, Task, TaskId, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::attached::Writes;
@@ -267,6 +267,14 @@ impl Turn {
     #[must_use]
     pub fn referenced_tasks(&self) -> &[Arc<Task>] {
         &self.inner.background.referenced
+    }
+
+    /// What the turns of a task that the message refers to left with [`Turn::checkpoint`], as JSON: the last value. For agents that
+    /// know the task elsewhere by what they kept of it.
+    #[must_use]
+    pub fn referenced_checkpoint(&self, id: &TaskId) -> Option<&Json> {
+        let mut known = self.inner.background.referenced_checkpoints.iter();
+        known.find(|(task, _)| task == id).map(|(_, checkpoint)| checkpoint)
     }
 
     /// What was said before in the same context, oldest first: the messages of the caller's other tasks with this agent,

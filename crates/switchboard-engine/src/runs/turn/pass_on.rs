@@ -109,6 +109,12 @@ impl Turn {
         self.with_head(|head| head.artifact(id.as_str()).map(|known| (known.parts, known.bytes)))
     }
 
+    /// How many bytes of JSON the parts of one write may take, about. A larger artifact is written in chunks.
+    #[must_use]
+    pub fn write_bytes_max(&self) -> u64 {
+        self.engine().limits.reply_bytes_max
+    }
+
     /// Whether the next message of the task waits for this turn to end. An agent that waits for something outside, such as an
     /// authorization, returns then. The store is asked, so this is nothing to do in a tight loop.
     ///

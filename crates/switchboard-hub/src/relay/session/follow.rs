@@ -8,6 +8,7 @@ use switchboard::model::{ArtifactUpdate, ContextId, StatusUpdate, Task, TaskId, 
 use switchboard::{AgentClient, AgentError, CallError, ProtocolError, TaskState, TaskStream};
 use tokio::time::{Instant, sleep};
 
+use super::super::pieces::pieces;
 use super::super::progress::unseen;
 use super::super::upstream::is_failure_of_the_way;
 use super::{Fault, Session, Step, failed, message_id_of, refused};
@@ -158,7 +159,7 @@ impl Session<'_> {
         let Some(id) = self.progress.task_id() else {
             return Err(failed("The task at the agent behind this one has no id"));
         };
-        if self.can_subscribe && agent.card().capabilities.streaming == Some(true) {
+        if self.can_subscribe && agent.card().capabilities.streaming == Some(true) && self.take_stream() {
             let cursor = self.progress.cursor.map(|cursor| cursor.to_string());
             let agent = agent.clone().with_caller(|caller| caller.last_event_id = cursor);
             match self.unless_canceled(agent.subscribe(&id)).await? {
@@ -168,6 +169,7 @@ impl Session<'_> {
                 Err(_) => self.can_subscribe = false,
             }
         }
+        self.stream_permit = None;
         let get = Request::GetTask { id, history_length: Some(0) };
         let answered = self.unless_canceled(agent.call(get)).await?;
         Ok(answered.and_then(|reply| match reply {
@@ -276,7 +278,17 @@ impl Session<'_> {
         if update.artifact.parts.is_empty() {
             return self.save().await;
         }
-        self.turn.pass_on_artifact(update, &self.progress).await?;
+        let mut pieces = pieces(update, self.turn.write_bytes_max());
+        let last = pieces.pop();
+        // While some of it is written, no number says how far: the next attempt would have to compare snapshots.
+        let cursor = if pieces.is_empty() { None } else { self.progress.cursor.take() };
+        for piece in pieces {
+            self.turn.pass_on_artifact(piece, &self.progress).await?;
+        }
+        self.progress.cursor = cursor.or(self.progress.cursor);
+        if let Some(last) = last {
+            self.turn.pass_on_artifact(last, &self.progress).await?;
+        }
         self.is_unsaved = false;
         Ok(())
     }

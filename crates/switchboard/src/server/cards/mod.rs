@@ -4,6 +4,7 @@
 //! skip the rest. A client that names version 1.0 gets the card of 1.0 alone, because some clients refuse unknown
 //! members.
 
+pub(crate) mod current;
 pub(crate) mod interfaces;
 pub(crate) mod signing;
 

@@ -184,7 +184,7 @@ fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str
             card_target(
                 shared,
                 match reads {
-                    true => agent.cards.on_mount(dialect).answer(head.headers, is_head),
+                    true => agent.cards().on_mount(dialect).answer(head.headers, is_head),
                     false => takes("GET"),
                 },
             )
@@ -198,7 +198,7 @@ fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str
             card_target(
                 shared,
                 match reads {
-                    true => agent.cards.of(card_dialect(head)).answer(head.headers, is_head),
+                    true => agent.cards().of(card_dialect(head)).answer(head.headers, is_head),
                     false => takes("GET"),
                 },
             )
@@ -270,7 +270,7 @@ fn compat_target(
         return card_target(
             shared,
             match agent {
-                Some(agent) => agent.cards.listed(compat.dialect()).answer(head.headers, is_head),
+                Some(agent) => agent.cards().listed(compat.dialect()).answer(head.headers, is_head),
                 None => compat.no_agent(),
             },
         );

@@ -10,8 +10,7 @@ use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::Mount;
 use switchboard_core::dialect::json::DecodeLimits;
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::redact::redact_card;
-use switchboard_core::model::{AgentInterface, AgentName, Principal};
+use switchboard_core::model::{AgentCard, AgentInterface, AgentName, Principal};
 use switchboard_engine::ports::{Clock, Ids};
 use switchboard_engine::supervisor::Supervisor;
 use switchboard_engine::system::{RandomIds, SystemClock};
@@ -20,9 +19,10 @@ use crate::protocol_binding::ProtocolBinding;
 use crate::server::authentication::{Authentication, Identity, SchemeSet, SkillRules};
 use crate::server::bindings::compat::AgentCompat;
 use crate::server::build::{Parts, ServedAgent};
+use crate::server::cards::current::{CardPlace, CurrentCards};
 use crate::server::cards::interfaces::InterfaceChoice;
 use crate::server::cards::signing::{CardSigner, SiteSigner};
-use crate::server::cards::{self, AgentSettings, CardForm, ServedCards};
+use crate::server::cards::{AgentSettings, CardForm, ServedCards};
 use crate::server::downloads::Downloads;
 use crate::server::edge::access_log::AccessLog;
 use crate::server::edge::admit::{Cors, HostCheck, HostRule, Origins, RequestIds};
@@ -39,7 +39,7 @@ use crate::server::edge::route::MountPath;
 use crate::server::internal::Internal;
 use crate::server::limits::ServerLimits;
 use crate::server::operator::Operations;
-use crate::server::operator::metrics::Metrics;
+use crate::server::operator::metrics::{Metrics, MetricsSource};
 use crate::server::organizations::Organizations;
 use crate::server::transport::tls::Tls;
 use crate::server::transport::unread::UnreadWatch;
@@ -67,6 +67,8 @@ pub(crate) struct Shared {
     /// The version of requests that name none, on closed networks.
     pub(crate) default_version: Option<Dialect>,
     pub(crate) metrics: Arc<Metrics>,
+    /// What others count for `/metrics`.
+    pub(crate) more_metrics: Vec<MetricsSource>,
     /// None on a port that speaks plain HTTP.
     pub(crate) tls: Option<Tls>,
     pub(crate) request_ids: RequestIds,
@@ -139,15 +141,21 @@ pub(crate) struct Mounted {
     /// Its address, without a slash at its end.
     pub(crate) url: String,
     pub(crate) interfaces: Vec<AgentInterface>,
-    pub(crate) cards: ServedCards,
+    cards: CurrentCards,
     /// What signs cards that are not among `cards`.
     pub(crate) signer: Option<SiteSigner>,
-    pub(crate) extensions: Vec<String>,
     /// What its skills ask of their callers.
     pub(crate) skill_rules: Arc<SkillRules>,
     pub(crate) compat: AgentCompat,
     /// The compat dialect that claims its JSON-RPC endpoint.
     pub(crate) claim: Option<Dialect>,
+}
+
+impl Mounted {
+    /// Its cards, as the agent has them now.
+    pub(crate) fn cards(&self) -> Arc<ServedCards> {
+        self.cards.of(self.endpoint.card())
+    }
 }
 
 /// The part of a request that is there before its body.
@@ -211,7 +219,7 @@ impl Incoming<'_, '_> {
             scopes: identity.scopes.clone(),
             dialect,
             extensions: match asks_for_extensions {
-                true => activated(&self.agent.extensions, head.headers),
+                true => activated(&self.agent.endpoint.card(), head.headers),
                 false => Vec::new(),
             },
             idempotency_key,
@@ -239,11 +247,12 @@ impl Incoming<'_, '_> {
 }
 
 /// The extensions a client asked for that this agent has. Others are ignored, as the spec says.
-fn activated(declared: &[String], headers: &HeaderMap) -> Vec<String> {
+fn activated(card: &AgentCard, headers: &HeaderMap) -> Vec<String> {
     let lines = headers.get_all(A2A_EXTENSIONS).iter().chain(headers.get_all(X_A2A_EXTENSIONS));
     let lines = lines.filter_map(|line| line.to_str().ok());
     let asked: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
-    declared.iter().filter(|uri| asked.contains(&uri.as_str())).cloned().collect()
+    let declared = card.capabilities.extensions.iter().map(|extension| &extension.uri);
+    declared.filter(|uri| asked.contains(&uri.as_str())).cloned().collect()
 }
 
 impl Parts {
@@ -288,6 +297,7 @@ impl Parts {
             mount: MountPath::new(base_path.unwrap_or_default()),
             default_version: self.default_version,
             metrics: Arc::new(Metrics::new(self.agents.len(), self.since)),
+            more_metrics: self.more_metrics,
             tls: self.tls,
             request_ids: RequestIds::new(prefix),
             access_log: self.access_log,
@@ -335,39 +345,25 @@ impl Parts {
             true => endpoint.clone(),
             false => Arc::new(Rebased::new(endpoint.clone(), own_base, base)),
         };
-        let card = redact_card(endpoint.card());
         let choice = choice(settings, self.interfaces.as_deref(), self.card_form, place == 0);
         let interfaces = choice.interfaces(base, &url);
-        let (own_url, api_url) = (&format!("{base}/agents/{name}"), &format!("{base}/api/agents/{name}"));
-        let subject = cards::Subject {
-            card: &card,
-            interfaces: &interfaces,
-            url: &url,
-            own_url,
-            api_url,
-            compat: &settings.compat,
+        let card_place = CardPlace {
+            form: choice.form,
+            interfaces: interfaces.clone(),
+            url: url.clone(),
+            own_url: format!("{base}/agents/{name}"),
+            api_url: format!("{base}/api/agents/{name}"),
+            compat: settings.compat.clone(),
             has_version: settings.card.has_version,
+            max_age_s: self.limits.card_max_age_s,
+            signer: signer.clone(),
         };
-        let cards = ServedCards::new(choice.form, &subject, self.since, self.limits.card_max_age_s, signer.as_ref());
-        let extensions = card.capabilities.extensions.iter().map(|extension| extension.uri.clone()).collect();
+        let cards = CurrentCards::new(card_place, endpoint.card(), self.since);
         let (downloads, compat) = (self.host.downloads(name), settings.compat.clone());
         let name = name.as_str().into();
         let claim = compat.settings.claim.filter(|dialect| dialect.is_compat_rpc());
         let skill_rules = skill_rules.clone();
-        Mounted {
-            name,
-            place,
-            endpoint,
-            downloads,
-            url,
-            interfaces,
-            cards,
-            signer,
-            extensions,
-            skill_rules,
-            compat,
-            claim,
-        }
+        Mounted { name, place, endpoint, downloads, url, interfaces, cards, signer, skill_rules, compat, claim }
     }
 }
 

@@ -4,6 +4,7 @@
 //! with. Every family is described in `docs/metrics.md`, which a test compares with this.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -163,6 +164,9 @@ pub(crate) const REASONS: [&str; 21] = [
 
 type Requests = [[AtomicU64; Outcome::WORDS.len()]; Operation::ALL.len()];
 
+/// What others count: appends whole families.
+pub(crate) type MetricsSource = Arc<dyn Fn(&mut String) + Send + Sync>;
+
 pub(crate) struct Metrics {
     pub(crate) started_at: Timestamp,
     /// Of each agent by its place in the server's list; before them, those of no agent.
@@ -266,7 +270,9 @@ pub(crate) async fn render(shared: &Shared, with_endpoints: bool) -> String {
     single(&mut out, "ready", "gauge", "Whether this process should be given work.", u64::from(is_ready));
     write_requests(&mut out, shared);
     write_connections(&mut out, shared);
-    out + &of_host
+    out += &of_host;
+    shared.more_metrics.iter().for_each(|write| write(&mut out));
+    out
 }
 
 fn write_requests(out: &mut String, shared: &Shared) {
