@@ -26,7 +26,7 @@ const WAIT_DEFAULT: Duration = Duration::from_secs(300);
 const POLL_FIRST: Duration = Duration::from_millis(250);
 const POLL_LONGEST: Duration = Duration::from_secs(5);
 
-/// An agent to call: one in this process ([`Server::local`](crate::Server::local), or [`AgentClient::new`] for any
+/// An agent to call: one in this process (`Server::local`, or [`AgentClient::new`] for any
 /// [`Endpoint`]), or a remote one (`client::Client::agent`). It is itself an [`Endpoint`], so a server can mount it.
 ///
 /// The API is in beta: it may change in a minor version.

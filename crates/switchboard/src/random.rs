@@ -32,18 +32,19 @@ fn draw<const BYTES: usize>() -> [u8; BYTES] {
 
 /// A random UUID (version 4).
 pub(crate) fn uuid() -> Arc<str> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut bytes = draw::<16>();
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let mut text = String::with_capacity(36);
-    for (at, byte) in bytes.into_iter().enumerate() {
-        if matches!(at, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        let digit = |half: u8| char::from_digit(half.into(), 16).expect("four bits are one digit");
-        text.extend([digit(byte >> 4), digit(byte & 15)]);
+    let mut text = [b'-'; 36];
+    let mut at = 0;
+    for (index, byte) in bytes.into_iter().enumerate() {
+        at += usize::from(matches!(index, 4 | 6 | 8 | 10));
+        text[at] = DIGITS[usize::from(byte >> 4)];
+        text[at + 1] = DIGITS[usize::from(byte & 15)];
+        at += 2;
     }
-    text.into()
+    std::str::from_utf8(&text).expect("digits are ASCII").into()
 }
 
 /// A random text of 256 bits, which nobody can guess.

@@ -11,7 +11,7 @@ use switchboard::{AgentClient, CallErrorKind, ProtocolBinding, Server, TaskState
 use super::{quick, quick_retries};
 use crate::support::callers::soon;
 use crate::support::edge::echo;
-use crate::support::flaky_proxy::{Counts, Fault, FlakyProxy};
+use crate::support::flaky_proxy::{CONNECTION_FAULTS, Counts, Fault, FlakyProxy};
 use crate::support::grpc::Served;
 use crate::support::scripted::{Asked, Script, Scripted, events};
 
@@ -50,20 +50,38 @@ async fn a_thousand_sends_and_streams_finish_with_every_event_once_and_no_task_t
             agents.push(client.agent(&url).await.unwrap());
         }
     }
-    let agents = Arc::new(agents);
-    let call = |number: usize| {
-        let agents = agents.clone();
-        async move {
-            let agent = &agents[number % agents.len()];
-            let sends = (number / agents.len()).is_multiple_of(2);
-            if sends { send(agent, number).await } else { follow(agent).await }
-        }
+    finish(&agents).await;
+    all_were_drawn(&counts, None);
+}
+
+#[tokio::test]
+async fn over_grpc_a_thousand_sends_and_streams_finish_with_every_event_once_and_no_task_twice() {
+    let proxy = FlakyProxy::bind().await;
+    let url = proxy.url.clone();
+    let served = Served::start(Server::builder().agent(echo()).interfaces(ProtocolBinding::ALL).public_url(&url)).await;
+    let counts = proxy.start(served.address, seed(), false);
+    let mut agents = Vec::new();
+    for version in ["1.0", "0.3"] {
+        let client = quick().retry(patient()).bindings([ProtocolBinding::Grpc]).versions([version]).build().unwrap();
+        agents.push(client.agent(&url).await.unwrap());
+    }
+    finish(&agents).await;
+    let counts = counts.lock().unwrap();
+    let is_drawn = |fault: &Fault| counts.get(fault).is_some_and(|count| *count >= 5);
+    assert!(CONNECTION_FAULTS.iter().all(is_drawn), "{counts:?}");
+}
+
+/// A thousand sends and streams, each of which ends well, once.
+async fn finish(agents: &[AgentClient]) {
+    let call = |number: usize| async move {
+        let agent = &agents[number % agents.len()];
+        let sends = (number / agents.len()).is_multiple_of(2);
+        if sends { send(agent, number).await } else { follow(agent).await }
     };
     let ids: Vec<String> = soon(stream::iter((0..CALLS).map(call)).buffer_unordered(AT_ONCE).collect()).await;
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), CALLS);
     let page = soon(agents[0].tasks(Default::default())).await.unwrap();
     assert_eq!(page.total_size as usize, CALLS, "each message has opened one task");
-    all_were_drawn(&counts, None);
 }
 
 async fn send(agent: &AgentClient, number: usize) -> String {

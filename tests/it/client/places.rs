@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use switchboard::{AgentClient, TaskId};
+use switchboard::model::PartContent;
+use switchboard::{AgentClient, Message, Part, Role, TaskId};
 
 use super::quick;
 use crate::support::callers::soon;
@@ -101,4 +102,28 @@ async fn a_call_comes_back_to_the_preferred_place_after_a_while_or_when_the_othe
     look().await.unwrap();
     look().await.unwrap();
     assert_eq!(asked(), (9, 10));
+}
+
+#[tokio::test]
+async fn a_file_goes_to_0_3_over_json_rpc_where_that_is_offered() {
+    let task = r#"{"kind":"task","id":"t","contextId":"c","status":{"state":"completed"}}"#;
+    let server = Scripted::start(move |_, asked| match asked.line.as_str() {
+        "POST /rpc" => json(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{task}}}"#)),
+        "POST /v1/message:send" => {
+            json(r#"{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}"#)
+        }
+        _ => answer(404, "", ""),
+    })
+    .await;
+    let card = format!(
+        r#"{{"name":"Old","version":"1","protocolVersion":"0.3.0","url":"{url}","preferredTransport":"HTTP+JSON","additionalInterfaces":[{{"url":"{url}/rpc","transport":"JSONRPC"}}]}}"#,
+        url = server.url
+    );
+    let agent = quick().build().unwrap().agent(&card).await.unwrap();
+    let file = Part { content: PartContent::Raw(vec![0, 159, 146, 150].into()), ..Part::text("") };
+    let message = |part: &Part| Message::new(Role::User, "", vec![part.clone()]);
+    for part in [Part::text("hello"), file, Part::text("bye")] {
+        soon(agent.send(message(&part))).await.unwrap();
+    }
+    assert_eq!(server.lines(), ["POST /v1/message:send", "POST /rpc", "POST /v1/message:send"]);
 }

@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use switchboard::CallErrorKind;
 use switchboard::client::{CardKeys, SignatureStatus};
 use switchboard::outbound::{AddressPolicy, Trust};
+use switchboard::{CallErrorKind, KeyAlgorithm, ProtocolBinding, Server, SigningKeys};
 
-use super::quick;
+use super::{quick, served};
+use crate::support::edge::echo;
 use crate::support::scripted::{Scripted, json};
 use crate::support::tls::{FIRST, json_over_tls};
 
@@ -27,15 +28,41 @@ fn key_set(key: &Ed25519KeyPair) -> String {
 
 /// The card with a signature that names its key set, if it has one.
 fn signed(key: &Ed25519KeyPair, jku: Option<&str>) -> String {
-    signed_as("k1", key, jku)
+    signed_as("k1", key, jku, CARD)
 }
 
-fn signed_as(key_id: &str, key: &Ed25519KeyPair, jku: Option<&str>) -> String {
+fn signed_as(key_id: &str, key: &Ed25519KeyPair, jku: Option<&str>, card: &str) -> String {
     let jku = jku.map(|jku| format!(r#","jku":"{jku}""#)).unwrap_or_default();
     let protected = encode(format!(r#"{{"alg":"EdDSA","kid":"{key_id}","typ":"JOSE"{jku}}}"#));
-    let signature = encode(key.sign(format!("{protected}.{}", encode(CARD)).as_bytes()));
+    let signature = encode(key.sign(format!("{protected}.{}", encode(card)).as_bytes()));
     let signatures = format!(r#"[{{"protected":"{protected}","signature":"{signature}"}}]"#);
-    format!(r#"{},"signatures":{signatures}}}"#, CARD.strip_suffix('}').unwrap())
+    format!(r#"{},"signatures":{signatures}}}"#, card.strip_suffix('}').unwrap())
+}
+
+#[tokio::test]
+async fn the_signature_of_an_extended_card_counts_too() {
+    let keys = SigningKeys::generate(KeyAlgorithm::Es256).unwrap();
+    let known = CardKeys::none().and_jwk_set(keys.jwk_set()).unwrap();
+    let agent = || echo().extended_card(|card| card.description.push_str(" and more")).extended_card_for_anyone();
+    let (_served, url) =
+        served(Server::builder().agent(agent()).interfaces(ProtocolBinding::ALL).signing_keys(keys)).await;
+    for binding in ProtocolBinding::ALL {
+        let client = quick().bindings([binding]).versions(["1.0"]).card_keys(known.clone()).require_signed_cards();
+        let client = client.build().unwrap();
+        let card = client.agent(&url).await.unwrap().extended_card().await.unwrap();
+        assert!(card.description.ends_with(" and more"));
+        assert!(client.extended_signature_status(&card).await.is_verified(), "{binding:?}");
+        let mut changed = (*card).clone();
+        changed.description.push('!');
+        assert!(!client.extended_signature_status(&changed).await.is_verified(), "{binding:?}");
+    }
+    // A public card that is signed does not vouch for an extended one that is not.
+    let key = Ed25519KeyPair::generate().unwrap();
+    let server = Scripted::start(|_, _| json(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{CARD}}}"#))).await;
+    let card = signed_as("k1", &key, None, &CARD.replace("https://a.example", &server.url));
+    let client = quick().card_keys(CardKeys::none().and_jwk_set(key_set(&key)).unwrap()).require_signed_cards();
+    let error = client.build().unwrap().agent(&card).await.unwrap().extended_card().await.unwrap_err();
+    assert_eq!(error.kind(), CallErrorKind::CardNotVerified, "{error}");
 }
 
 #[tokio::test]
@@ -124,7 +151,7 @@ async fn keys_are_fetched_over_tls_from_hosts_that_are_trusted() {
         }
         assert_eq!(fetches.load(Ordering::SeqCst), before + 1);
         // For a key that it lacks, it is fetched again: it may have got it since.
-        let renamed = client.discover(&signed_as("k2", &key, Some(&jku))).await.unwrap();
+        let renamed = client.discover(&signed_as("k2", &key, Some(&jku), CARD)).await.unwrap();
         match client.signature_status(&renamed).await {
             SignatureStatus::Unverifiable { reason } => assert!(reason.contains("is not among those at"), "{reason}"),
             other => panic!("{other:?}"),

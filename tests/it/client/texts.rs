@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use switchboard::client::{CallTextOptions, Client, Invocation, InvokeOptions};
+use switchboard::client::{CallTextOptions, Client, Credentials, Invocation, InvokeOptions, SignedTokens};
 use switchboard::{CallErrorKind, Server, TaskState};
 use tokio::time::Instant;
 
@@ -88,6 +88,26 @@ async fn an_agent_of_agent_native_is_asked_asynchronously_and_looked_at_every_tw
     assert_eq!(agent.times(), times(&expected));
     let sent = &agent.server.asked()[3].body;
     assert!(sent.contains(r#""async":true"#) && sent.contains(r#"{"type":"text","text":"hello"}"#), "{sent}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_of_agent_native_that_knows_the_caller_is_sent_a_lost_message_again_under_the_same_key() {
+    let lost_once = |count| match count {
+        0 => Script::Cut(Vec::new()),
+        _ => native("completed", "done"),
+    };
+    let agent = native_agent(lost_once).await;
+    let signed = Credentials::signed(SignedTokens::new("ann@example.com").with_secret("s3cret-s3cret-s3cret"));
+    let client = quick().credentials(signed).build().unwrap();
+    assert_eq!(client.call_text(&agent.server.url, "hello").await.unwrap(), "done");
+    let asked = agent.server.asked();
+    let key = |body: &str| body.split(r#""idempotencyKey":""#).nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let sent: Vec<String> = asked.iter().filter(|one| one.line == "POST /a2a").map(|one| key(&one.body)).collect();
+    assert_eq!((sent.len(), &sent[0]), (2, &sent[1]));
+    // It does not look at the key of a caller whom it does not know.
+    let agent = native_agent(lost_once).await;
+    let error = quick().build().unwrap().call_text(&agent.server.url, "hello").await.unwrap_err();
+    assert_eq!(error.kind(), CallErrorKind::OutcomeUnknown, "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,5 @@
 //! A proxy that breaks requests in every way that a network does, drawn from a seed: connections that are dropped, reset, cut or half
-//! closed, answers of a gateway, delays, and requests that arrive twice.
+//! closed, answers of a gateway, delays, and requests that arrive twice. Over HTTP/2 it breaks whole connections, with the calls on them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -49,6 +49,10 @@ const FAULTS: [Fault; 11] = [
     Fault::HalfClosed,
     Fault::Twice,
 ];
+
+/// Those that happen to a connection over HTTP/2. Each ends it at some time, so that none is spared.
+pub(crate) const CONNECTION_FAULTS: [Fault; 7] =
+    [Fault::Cut, Fault::Delay, Fault::Drop, Fault::Reset, Fault::Lost, Fault::CutReset, Fault::HalfClosed];
 
 /// How often each was drawn.
 pub(crate) type Counts = Arc<Mutex<BTreeMap<Fault, usize>>>;
@@ -106,8 +110,61 @@ impl Shared {
         if fault == Fault::Twice && !self.doubles { Fault::Pass } else { fault }
     }
 
+    async fn serve(&self, client: TcpStream) -> std::io::Result<()> {
+        let mut first = [0];
+        client.peek(&mut first).await?;
+        // Only the preface of HTTP/2 begins so.
+        if first == *b"P" && is_http2(&client).await? {
+            self.serve_http2(client).await
+        } else {
+            self.serve_one(client).await
+        }
+    }
+
+    /// A connection over HTTP/2, which carries many calls and breaks some time, with all of them.
+    async fn serve_http2(&self, mut client: TcpStream) -> std::io::Result<()> {
+        let fault = CONNECTION_FAULTS[(self.roll() >> 32) as usize % CONNECTION_FAULTS.len()];
+        *self.counts.lock().unwrap().entry(fault).or_default() += 1;
+        match fault {
+            Fault::Drop => return Ok(()),
+            Fault::Reset => return reset(client),
+            _ => {}
+        }
+        let mut server = TcpStream::connect(self.to).await?;
+        let bytes = 200 + self.roll() % 20_000;
+        {
+            let (mut from_client, mut to_client) = client.split();
+            let (mut from_server, mut to_server) = server.split();
+            let up = async {
+                tokio::io::copy(&mut from_client, &mut to_server).await?;
+                to_server.shutdown().await
+            };
+            let down = async {
+                if fault == Fault::Delay {
+                    tokio::time::sleep(Duration::from_millis(bytes % 5)).await;
+                }
+                if fault == Fault::Lost {
+                    // What the server says first is its settings. The calls have arrived when it says more.
+                    from_server.read_exact(&mut [0; 64]).await?;
+                    return Ok(());
+                }
+                tokio::io::copy(&mut from_server.take(bytes), &mut to_client).await?;
+                if fault == Fault::HalfClosed {
+                    to_client.shutdown().await?;
+                    std::future::pending::<()>().await;
+                }
+                Ok::<(), std::io::Error>(())
+            };
+            tokio::select! {
+                ended = up => ended?,
+                ended = down => ended?,
+            }
+        }
+        if fault == Fault::CutReset { reset(client) } else { Ok(()) }
+    }
+
     /// One request for each connection.
-    async fn serve(&self, mut client: TcpStream) -> std::io::Result<()> {
+    async fn serve_one(&self, mut client: TcpStream) -> std::io::Result<()> {
         let request = read_request(&mut client).await?;
         let fault = if request.starts_with(b"GET /.well-known/") { Fault::Pass } else { self.draw() };
         *self.counts.lock().unwrap().entry(fault).or_default() += 1;
@@ -154,6 +211,14 @@ impl Shared {
         server.write_all(request).await?;
         Ok(server)
     }
+}
+
+async fn is_http2(client: &TcpStream) -> std::io::Result<bool> {
+    let mut start = [0; 3];
+    while client.peek(&mut start).await? < start.len() {
+        tokio::task::yield_now().await;
+    }
+    Ok(start == *b"PRI")
 }
 
 /// A whole request, which asks the server to close the connection after its answer.

@@ -1,7 +1,7 @@
 //! `switchboard card get`: what an agent says about itself.
 
 use clap::{Args, Subcommand};
-use switchboard::client::DiscoveredCard;
+use switchboard::client::{DiscoveredCard, SignatureStatus};
 use switchboard::model::AgentCard;
 
 use super::error::{ClientError, Code};
@@ -36,16 +36,27 @@ pub(crate) async fn get(session: &Session, args: &CardGetArgs) -> Result<(), Cli
             validate(&found.card)?;
             session.printer.note("The card is as the specification wants it");
         }
-        let verdict = found.signature().await;
         if args.extended {
             let agent = session.agent_of(found).await?;
             check_extended(&agent.card)?;
             let card = agent.client.extended_card().await.map_err(|error| agent.error(&error))?;
+            let verdict = shown_signature(agent.found.client.extended_signature_status(&card).await);
             return show(session, &card, render::card_of(&card), &verdict);
         }
+        let verdict = shown_signature(found.client.signature_status(&found.card).await);
         show(session, found.card.card(), render::card_json(&found.card), &verdict)
     };
     session.bounded(Box::pin(getting)).await
+}
+
+/// What is known about the signature of a card.
+fn shown_signature(status: SignatureStatus) -> String {
+    match status {
+        SignatureStatus::Verified { key_id, .. } => format!("verified with key {key_id}"),
+        SignatureStatus::Unverifiable { reason } => format!("unverifiable: {reason}"),
+        SignatureStatus::Absent => "absent".to_owned(),
+        _ => "unverifiable".to_owned(),
+    }
 }
 
 fn show(session: &Session, card: &AgentCard, json: Vec<u8>, verdict: &str) -> Result<(), ClientError> {

@@ -6,6 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::Args;
+use http::{Request, Response};
+use hyper::body::{Body, Incoming};
+use hyper::service::Service;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
@@ -21,6 +24,8 @@ use super::follow::{Follower, encoded};
 use super::options::{CommonArgs, Flags};
 use super::session::{Agent, CALL_MAX, Session};
 use super::task_args::TaskArgs;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Connections that agents may have open at once; a further one waits.
 const CONNECTIONS_MAX: usize = 64;
@@ -69,7 +74,7 @@ pub(crate) async fn run(session: &Session, agent: &Agent, args: &ListenArgs) -> 
         }
     });
     let receiver = receiver.map_err(ClientError::internal)?;
-    let serving = serve(listener, receiver);
+    let serving = serve(listener, TowerToHyperService::new(receiver));
     let config =
         PushConfig { id: "".into(), task_id: task.clone(), url: url.clone(), token: Some(token), authentication: None };
     let client = agent.client.clone().with_deadline(CALL_MAX);
@@ -130,9 +135,13 @@ async fn follow(
     Ok(follower.whole(known).await)
 }
 
-/// Serves the receiver for ever.
+/// Serves what receives webhooks for ever.
 #[expect(clippy::disallowed_methods, reason = "the connections are dropped with the set that holds them")]
-async fn serve(listener: TcpListener, receiver: WebhookReceiver) -> Infallible {
+pub(crate) async fn serve<S, B>(listener: TcpListener, receiver: S) -> Infallible
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error: Into<BoxError>, Future: Send> + Clone + Send + 'static,
+    B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+{
     let mut connections = JoinSet::new();
     loop {
         while connections.len() >= CONNECTIONS_MAX {
@@ -143,7 +152,7 @@ async fn serve(listener: TcpListener, receiver: WebhookReceiver) -> Infallible {
             connections.join_next().await;
             continue;
         };
-        let service = TowerToHyperService::new(receiver.clone());
+        let service = receiver.clone();
         connections.spawn(async move {
             // A connection that breaks is the other side's to open again.
             let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;

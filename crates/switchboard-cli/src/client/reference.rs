@@ -1,10 +1,13 @@
-//! What `--agent-card` names: a host, the URL of a card, a file, or an entry of a catalog.
+//! What `--agent-card` names: a host, the URL of a card, a file, or an entry of a catalog, which is a file or is fetched from a registry.
 
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
+use http::header::{ACCEPT, HeaderValue};
 use serde::Deserialize;
 use switchboard::ProtocolBinding;
 use switchboard::client::CardReference;
+use switchboard::outbound::{AddressPolicy, Client, RequestLimits, Trust};
 
 use super::error::{ClientError, Code};
 use super::settings::Settings;
@@ -23,21 +26,71 @@ pub(crate) fn binding(name: &str) -> Option<ProtocolBinding> {
     }
 }
 
-/// Decides what a text names, looking into the catalog if it names an entry of one.
+/// What a text stands for.
+pub(crate) struct Resolved {
+    pub(crate) card: CardReference,
+    /// Whether a registry named it, at another origin than its own. Its address must then be public.
+    pub(crate) is_foreign: bool,
+}
+
+/// Decides what a text names, looking into a catalog if it names an entry of one.
 ///
 /// # Errors
 /// When it names nothing, or the catalog has no such entry.
-pub(crate) fn resolve(text: &str, settings: &Settings) -> Result<CardReference, ClientError> {
-    match text.strip_prefix("catalog:") {
-        Some(name) => {
-            let entry = catalog_entry(name, settings)?;
-            if entry.starts_with("catalog:") {
-                return Err(ClientError::usage(format!("the entry {name:?} of the catalog names another entry")));
-            }
-            read(&entry)
-        }
-        None => read(text),
+pub(crate) async fn resolve(text: &str, settings: &Settings, trust: &Trust) -> Result<Resolved, ClientError> {
+    let (entry, is_foreign) = named_by(text, settings, trust).await?;
+    Ok(Resolved { card: read(&entry)?, is_foreign })
+}
+
+/// The host, URL or file that a text stands for, and whether another machine said so of a third one.
+///
+/// # Errors
+/// When the catalog has no such entry.
+pub(crate) async fn named_by(text: &str, settings: &Settings, trust: &Trust) -> Result<(String, bool), ClientError> {
+    let text = text.trim();
+    if let Some(name) = text.strip_prefix("catalog:") {
+        return Ok((no_further(name, catalog_entry(name, settings)?)?, false));
     }
+    let Some(registry) = text.strip_prefix("registry+") else { return Ok((text.to_owned(), false)) };
+    let Some((url, name)) = registry.split_once('#').filter(|(_, name)| !name.is_empty()) else {
+        return Err(ClientError::usage(format!("{text:?} names no entry of the registry")).with_hint(
+            "Put the name of the entry behind #, as in registry+https://registry.example/agents.json#echo",
+        ));
+    };
+    let entry = no_further(name, registry_entry(url, name, trust).await?)?;
+    let (CardReference::Base(named) | CardReference::Card(named)) = read(&entry)? else {
+        return Err(ClientError::usage(format!(
+            "the entry {name:?} of the registry is neither a host nor an http URL"
+        )));
+    };
+    let origin = |url: &str| url.split('/').take(3).collect::<Vec<_>>().join("/").to_ascii_lowercase();
+    Ok((entry, origin(&named) != origin(url)))
+}
+
+fn no_further(name: &str, entry: String) -> Result<String, ClientError> {
+    match entry.starts_with("catalog:") || entry.starts_with("registry+") {
+        true => Err(ClientError::usage(format!("the entry {name:?} of the catalog names another entry"))),
+        false => Ok(entry),
+    }
+}
+
+/// What the registry at this URL, which is a catalog on another machine, has under this name. No credentials are sent.
+async fn registry_entry(url: &str, name: &str, trust: &Trust) -> Result<String, ClientError> {
+    let missing =
+        |why: &dyn std::fmt::Display| ClientError::new(Code::CardNotFound, format!("the registry {url}: {why}"));
+    let mut request = http::Request::new(Bytes::new());
+    *request.uri_mut() = url.parse().map_err(|_| ClientError::usage(format!("{url:?} is no URL of a registry")))?;
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+    let mut limits = RequestLimits::default();
+    limits.body_bytes_max = Some(CATALOG_BYTES_MAX);
+    let client = Client::builder().policy(AddressPolicy::any()).trust(trust.clone()).build();
+    let client = client.map_err(ClientError::usage)?;
+    let answer = client.send_repeatable(request, &limits).await.map_err(|error| missing(&error))?;
+    if answer.status() != http::StatusCode::OK {
+        return Err(missing(&format_args!("HTTP {}", answer.status().as_u16())));
+    }
+    let text = answer.into_body().bytes().await.map_err(|error| missing(&error))?;
+    entry_of(&text, name).map_err(|why| missing(&why))
 }
 
 fn read(text: &str) -> Result<CardReference, ClientError> {
@@ -49,16 +102,16 @@ fn read(text: &str) -> Result<CardReference, ClientError> {
             "" | "/" => CardReference::Base(text.trim_end_matches('/').to_owned()),
             _ => CardReference::Card(text.to_owned()),
         }),
-        Some(other) => Err(ClientError::usage(format!("{other}:// names no agent card"))
-            .with_hint("Use a host, an http or https URL, a file, or catalog:NAME")),
+        Some(other) => Err(ClientError::usage(format!("{other}:// names no agent card")).with_hint(FORMS)),
         None if text.starts_with(['/', '.', '~']) || text.ends_with(".json") || Path::new(text).is_file() => {
             Ok(CardReference::File(text.into()))
         }
         None if is_host(text) => Ok(CardReference::Base(format!("{}://{text}", scheme_for(text)))),
-        None => Err(ClientError::usage(format!("{text:?} names no agent card"))
-            .with_hint("Use a host, an http or https URL, a file, or catalog:NAME")),
+        None => Err(ClientError::usage(format!("{text:?} names no agent card")).with_hint(FORMS)),
     }
 }
+
+const FORMS: &str = "Use a host, an http or https URL, a file, catalog:NAME or registry+https://HOST/PATH#NAME";
 
 fn path_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -113,10 +166,14 @@ fn catalog_entry(name: &str, settings: &Settings) -> Result<String, ClientError>
     let missing =
         |why: &dyn std::fmt::Display| ClientError::new(Code::CardNotFound, format!("the catalog {path}: {why}"));
     let file = std::fs::File::open(path).map_err(|error| missing(&error))?;
-    let mut text = String::new();
-    file.take(CATALOG_BYTES_MAX).read_to_string(&mut text).map_err(|error| missing(&error))?;
-    let catalog: Catalog = serde_json::from_str(&text)
-        .map_err(|_| missing(&"is neither {\"agents\":[{\"name\":…,\"agentCard\":…}]} nor {\"NAME\":\"REF\"}"))?;
+    let mut text = Vec::new();
+    file.take(CATALOG_BYTES_MAX).read_to_end(&mut text).map_err(|error| missing(&error))?;
+    entry_of(&text, name).map_err(|why| missing(&why))
+}
+
+fn entry_of(text: &[u8], name: &str) -> Result<String, String> {
+    let catalog: Catalog = serde_json::from_slice(text)
+        .map_err(|_| "is neither {\"agents\":[{\"name\":…,\"agentCard\":…}]} nor {\"NAME\":\"REF\"}".to_owned())?;
     let entries: Vec<(String, String)> = match catalog {
         Catalog::Named(entries) => entries.into_iter().collect(),
         Catalog::Listed { agents } => agents.into_iter().map(|entry| (entry.name, entry.agent_card)).collect(),
@@ -125,7 +182,7 @@ fn catalog_entry(name: &str, settings: &Settings) -> Result<String, ClientError>
         Some((_, reference)) => Ok(reference.clone()),
         None => {
             let known: Vec<&str> = entries.iter().map(|(name, _)| name.as_str()).take(20).collect();
-            Err(missing(&format!("has no entry {name:?}; it has {}", known.join(", "))))
+            Err(format!("has no entry {name:?}; it has {}", known.join(", ")))
         }
     }
 }

@@ -6,9 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard::client::{
-    CardKeys, CardReference, Client, ClientLimits, Credentials, DiscoveredCard, OAuthClient, SignatureStatus,
-};
+use switchboard::client::{CardKeys, CardReference, Client, ClientLimits, Credentials, DiscoveredCard, OAuthClient};
 use switchboard::model::{AgentCard, ContextId, SecurityRequirement, SecurityScheme, Update};
 use switchboard::outbound::Trust;
 use switchboard::{AgentClient, CallError, ProtocolBinding, Task, TaskId};
@@ -36,6 +34,48 @@ pub(crate) struct Session {
     used: RefCell<Option<(KeptToken, Credentials)>>,
     /// The task that the command is about, once it is known: an error names it.
     about: RefCell<Option<(TaskId, ContextId)>>,
+}
+
+/// Which certificates are trusted, and which one is shown.
+///
+/// # Errors
+/// When of the user's certificate and its key one is missing.
+pub(crate) fn trust(settings: &Settings, printer: &Printer) -> Result<Trust, ClientError> {
+    let (cert, key) = (settings.text("client-cert"), settings.text("client-key"));
+    if cert.is_some() != key.is_some() {
+        return Err(ClientError::usage("--client-cert and --client-key are given together or not at all"));
+    }
+    if settings.switch("insecure") {
+        let source = settings.value("insecure").map(|value| value.source.to_string()).unwrap_or_default();
+        printer.warn(format!(
+            "certificates are not verified ({source}); anyone on the way can read and change everything"
+        ));
+    }
+    let trust = match settings.text("ca-cert") {
+        _ if settings.switch("insecure") => Trust::without_verification(),
+        Some(file) => Trust::PublicAuthoritiesAnd(file.into()),
+        None => Trust::PublicAuthorities,
+    };
+    Ok(match (cert, key) {
+        (Some(cert), Some(key)) => trust.with_client_certificate(cert, key),
+        _ => trust,
+    })
+}
+
+/// The keys that the user named to verify signatures of cards. No others are fetched.
+///
+/// # Errors
+/// When a file has none.
+pub(crate) fn card_keys(settings: &Settings) -> Result<CardKeys, ClientError> {
+    let mut keys = CardKeys::none();
+    for path in settings.list("card-key") {
+        let failed = |why: &dyn std::fmt::Display| ClientError::usage(format!("--card-key {path}: {why}"));
+        let text = std::fs::read(path).map_err(|error| failed(&error))?;
+        let is_json = text.trim_ascii_start().starts_with(b"{");
+        let added = if is_json { keys.and_jwk_set(&text) } else { keys.and_pem(&text) };
+        keys = added.map_err(|error| failed(&error))?;
+    }
+    Ok(keys)
 }
 
 /// An agent that was found.
@@ -161,16 +201,20 @@ impl Session {
     /// # Errors
     /// When there is none, or no way to it.
     pub(crate) async fn find(&self) -> Result<Found, ClientError> {
-        let reference = reference::resolve(self.agent_reference()?, &self.settings)?;
+        let trust = trust(&self.settings, &self.printer)?;
+        let reference = reference::resolve(self.agent_reference()?, &self.settings, &trust).await?;
         let mut limits = ClientLimits::default();
         limits.call = CALL_MAX;
         limits.send = WORK_MAX;
-        let mut builder = Client::builder().trust(self.trust()?).limits(limits).versions(self.versions()?);
-        builder = builder.card_keys(self.card_keys()?);
+        let mut builder = Client::builder().trust(trust).limits(limits).versions(self.versions()?);
+        builder = builder.card_keys(card_keys(&self.settings)?);
         if self.settings.switch("debug") {
             builder = builder.interceptor(Arc::new(Debug));
         }
         let client = builder.build().map_err(ClientError::usage)?;
+        // What a registry names was not named by the user.
+        let client = if reference.is_foreign { client.strict_addresses() } else { client };
+        let reference = reference.card;
         let card = client.discover_at(&reference).await.map_err(|error| {
             let found = ClientError::of_discovery(&error);
             match reference::well_known_hint(&reference) {
@@ -181,41 +225,6 @@ impl Session {
             }
         })?;
         Ok(Found { client, reference, card })
-    }
-
-    fn trust(&self) -> Result<Trust, ClientError> {
-        let (cert, key) = (self.settings.text("client-cert"), self.settings.text("client-key"));
-        if cert.is_some() != key.is_some() {
-            return Err(ClientError::usage("--client-cert and --client-key are given together or not at all"));
-        }
-        if self.settings.switch("insecure") {
-            let source = self.settings.value("insecure").map(|value| value.source.to_string()).unwrap_or_default();
-            self.printer.warn(format!(
-                "certificates are not verified ({source}); anyone on the way can read and change everything"
-            ));
-        }
-        let trust = match self.settings.text("ca-cert") {
-            _ if self.settings.switch("insecure") => Trust::without_verification(),
-            Some(file) => Trust::PublicAuthoritiesAnd(file.into()),
-            None => Trust::PublicAuthorities,
-        };
-        Ok(match (cert, key) {
-            (Some(cert), Some(key)) => trust.with_client_certificate(cert, key),
-            _ => trust,
-        })
-    }
-
-    /// The keys that the user named to verify signatures of cards. No others are fetched.
-    fn card_keys(&self) -> Result<CardKeys, ClientError> {
-        let mut keys = CardKeys::none();
-        for path in self.settings.list("card-key") {
-            let failed = |why: &dyn std::fmt::Display| ClientError::usage(format!("--card-key {path}: {why}"));
-            let text = std::fs::read(path).map_err(|error| failed(&error))?;
-            let is_json = text.trim_ascii_start().starts_with(b"{");
-            let added = if is_json { keys.and_jwk_set(&text) } else { keys.and_pem(&text) };
-            keys = added.map_err(|error| failed(&error))?;
-        }
-        Ok(keys)
     }
 
     /// Finds the agent and makes it ready to be called.
@@ -417,18 +426,6 @@ impl Session {
     }
 }
 
-impl Found {
-    /// What is known about the signature of the card.
-    pub(crate) async fn signature(&self) -> String {
-        match self.client.signature_status(&self.card).await {
-            SignatureStatus::Verified { key_id, .. } => format!("verified with key {key_id}"),
-            SignatureStatus::Unverifiable { reason } => format!("unverifiable: {reason}"),
-            SignatureStatus::Absent => "absent".to_owned(),
-            _ => "unverifiable".to_owned(),
-        }
-    }
-}
-
 impl Agent {
     pub(crate) fn error(&self, error: &CallError) -> ClientError {
         ClientError::of_call(error, self.has_credentials)
@@ -468,7 +465,7 @@ fn is_local(url: &str) -> bool {
 }
 
 /// The name and the value of a header, separated by the first colon.
-fn svc_param(text: &str) -> Result<(&str, &str), ClientError> {
+pub(crate) fn svc_param(text: &str) -> Result<(&str, &str), ClientError> {
     let Some((name, value)) = text.split_once(':') else {
         return Err(ClientError::usage("--svc-param takes NAME:VALUE, and there is no colon in what was given"));
     };

@@ -1,5 +1,6 @@
 //! What `conformance` and `doctor` are told on the command line: which agent, with which credentials.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +13,9 @@ use super::card::{Card, Reference};
 use super::wire::Wire;
 use crate::client::error::ClientError;
 use crate::client::options::Flags;
+use crate::client::printer::Printer;
 use crate::client::settings::{Settings, read_duration};
+use crate::client::{reference, session};
 use crate::config::Environment;
 
 const HELP: &str = "\
@@ -21,7 +24,8 @@ What the agent needs:
   an agent at work are skipped unless --slow-text names a text on which it works
   for some seconds, and checks of a conversation unless --question-text names one
   at which it asks back. The checker makes some dozens of small tasks and leaves
-  them there.
+  them there. Whether webhooks are delivered is checked of agents on this machine,
+  and of others with --listen and --public-url.
 
 Results:
   pass   as the specification has it
@@ -34,6 +38,7 @@ Examples:
   switchboard conformance http://127.0.0.1:8080 --slow-text 'slow 2' --question-text 'ask me'
   switchboard conformance -a https://agent.example -o junit --report conformance.xml
   switchboard conformance -a agent.example --only stream
+  switchboard conformance -a https://agent.example --listen 0.0.0.0:9000 --public-url https://me.example/hooks
   switchboard conformance --list
 
 Exit codes:
@@ -64,12 +69,27 @@ pub(crate) struct AgentArgs {
     /// Key to send in the header that the card names, or in X-API-Key [variable: A2ACLI_API_KEY]
     #[arg(long, value_name = "KEY")]
     pub(crate) api_key: Option<String>,
+    /// Header (or metadata of gRPC) to send with every call, as NAME:VALUE; repeatable [variable: A2ACLI_SVC_PARAM]
+    #[arg(long, value_name = "NAME:VALUE")]
+    pub(crate) svc_param: Vec<String>,
     /// How long one call may take, as in 500ms, 30s or 2m
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
-    /// Also trust the certificate authorities in this file, in PEM form
+    /// Also trust the certificate authorities in this file, in PEM form [variable: A2ACLI_CA_CERT]
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_cert: Option<PathBuf>,
+    /// Certificate to show to the server, in PEM form [variable: A2ACLI_CLIENT_CERT]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) client_cert: Option<String>,
+    /// Private key of that certificate, in PEM form [variable: A2ACLI_CLIENT_KEY]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) client_key: Option<String>,
+    /// Do not verify the server's certificate [variable: A2ACLI_INSECURE]
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Read settings from this file in place of the nearest .env
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<String>,
     /// Call private addresses, too, if the card names them on another host than the agent's
     #[arg(long)]
     pub(crate) allow_private: bool,
@@ -95,6 +115,15 @@ pub(crate) struct ConformanceArgs {
     /// Print all checks, and call nothing
     #[arg(long)]
     pub(crate) list: bool,
+    /// File with public keys (PEM or a JSON Web Key set) that verify the signature of the card; repeatable [variable: A2ACLI_CARD_KEY]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) card_key: Vec<String>,
+    /// Address at which webhooks of the agent are received [default: one of 127.0.0.1 for an agent on this machine, else none]
+    #[arg(long, value_name = "ADDR", help_heading = "Webhooks")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// URL by which the agent reaches it [default: http and the address]
+    #[arg(long, value_name = "URL", requires = "listen", help_heading = "Webhooks")]
+    pub(crate) public_url: Option<String>,
     /// A text that the agent answers
     #[arg(long, value_name = "TEXT", default_value = "Hello", help_heading = "What the agent is told")]
     pub(crate) text: String,
@@ -118,57 +147,85 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 /// The agent that the command line and the environment name.
 pub(crate) struct Agent {
     pub(crate) reference: Reference,
-    bearer: Option<String>,
-    api_key: Option<String>,
+    pub(crate) settings: Settings,
     timeout: Duration,
     pub(crate) trust: Trust,
+    /// Whether the addresses of the card may be private; of an agent that a registry named, also that of the card.
     allow_private: bool,
+    is_foreign: bool,
 }
 
 impl Agent {
     /// # Errors
     /// When none is named.
-    pub(crate) fn named(args: &AgentArgs, environment: &Environment) -> Result<Self, ClientError> {
+    pub(crate) async fn named(
+        args: &AgentArgs,
+        more: impl FnOnce(Flags) -> Flags,
+        environment: &Environment,
+        printer: &Printer,
+    ) -> Result<Self, ClientError> {
         let ca_cert = args.ca_cert.as_ref().map(|path| path.display().to_string());
         let flags = Flags::default()
             .text("agent-card", args.url.as_ref().or(args.agent_card.as_ref()))
             .text("bearer", args.bearer.as_ref())
             .text("api-key", args.api_key.as_ref())
+            .list("svc-param", &args.svc_param)
+            .text("client-cert", args.client_cert.as_ref())
+            .text("client-key", args.client_key.as_ref())
+            .switch("insecure", args.insecure)
             .text("ca-cert", ca_cert.as_ref());
-        let settings = Settings::read(&flags, None, environment, Path::new(""))?;
+        let settings = Settings::read(&more(flags), args.config.as_deref(), environment, Path::new(""))?;
+        for warning in &settings.warnings {
+            printer.warn(warning);
+        }
         let Some(given) = settings.text("agent-card") else {
             return Err(ClientError::usage("no agent is named")
                 .with_hint("Name one with --agent-card, as in --agent-card https://agent.example"));
         };
-        let own = |name: &str| settings.text(name).map(str::to_owned);
+        let trust = session::trust(&settings, printer)?;
+        let (named, is_foreign) = reference::named_by(given, &settings, &trust).await?;
         Ok(Self {
-            reference: Reference::parse(given),
-            bearer: own("bearer"),
-            api_key: own("api-key"),
+            reference: Reference::parse(&named),
             timeout: args.timeout.unwrap_or(Duration::from_secs(30)),
-            trust: own("ca-cert").map_or(Trust::PublicAuthorities, |file| Trust::PublicAuthoritiesAnd(file.into())),
+            trust,
             allow_private: args.allow_private,
+            is_foreign,
+            settings,
         })
+    }
+
+    /// Whether the agent is on this machine, as far as its address tells.
+    pub(crate) fn is_here(&self) -> bool {
+        let host = self.reference.host().unwrap_or_default();
+        let host = host.trim_matches(['[', ']']);
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
 
     /// # Errors
     /// When a certificate or a credential cannot be used.
     pub(crate) fn wire(&self) -> Result<Wire, String> {
-        let host = self.reference.host();
+        let host = if self.is_foreign { Some(String::new()) } else { self.reference.host() };
         let wire = Wire::new(host, self.allow_private, self.trust.clone(), self.timeout);
         let mut wire = wire.map_err(|error| error.to_string())?;
-        if let Some(bearer) = &self.bearer {
+        if let Some(bearer) = self.settings.text("bearer") {
             wire.credentials.push((http::header::AUTHORIZATION, secret("--bearer", &format!("Bearer {bearer}"))?));
         }
-        if let Some(key) = &self.api_key {
+        if let Some(key) = self.settings.text("api-key") {
             wire.credentials.push((HeaderName::from_static("x-api-key"), secret("--api-key", key)?));
+        }
+        for param in self.settings.list("svc-param") {
+            let (name, value) = session::svc_param(param).map_err(|error| error.message)?;
+            let name =
+                HeaderName::try_from(name).map_err(|_| format!("--svc-param: {name:?} is no name of a header"))?;
+            wire.credentials.push((name, secret("--svc-param", value)?));
         }
         Ok(wire)
     }
 
     /// Puts the key where the card says that it belongs.
     pub(crate) fn prove(&self, wire: &mut Wire, card: &Card) {
-        let Some((name, at)) = self.api_key.as_ref().and_then(|_| api_key_place(&card.json)) else { return };
+        let key = self.settings.text("api-key");
+        let Some((name, at)) = key.and_then(|_| api_key_place(&card.json)) else { return };
         for (header, value) in &mut wire.credentials {
             if *header != "x-api-key" {
                 continue;

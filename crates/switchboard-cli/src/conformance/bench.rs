@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use super::card::Card;
+use super::receiver::{Delivery, Receiver};
 use super::wire::forms::{Form, Payload, State};
 use super::wire::{
     Binding, Events, Interface, Meaning, Operation, Options, Raw, Refused, Reply, StreamEnd, StreamEvent, Streamed,
@@ -18,6 +19,19 @@ const SHELF_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long the cancellation of a task that is no longer needed is waited for.
 const DROP_WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// How long the first webhook is waited for. The specification has no limit; agents post when a task changes.
+const DELIVERY_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// What came of a webhook that was registered with a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Delivered {
+    /// The id of the task.
+    pub(crate) task: String,
+    /// What the webhook must show.
+    pub(crate) authorization: String,
+    pub(crate) all: Vec<Delivery>,
+}
 
 /// What a check has to say unless all is well.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,6 +159,9 @@ pub(crate) struct Bench<'a> {
     pub(crate) texts: &'a Texts,
     /// All interfaces, for checks that compare them.
     pub(crate) all: &'a [Interface],
+    /// Where webhooks arrive.
+    receiver: Option<&'a Receiver>,
+    delivered: OnceCell<Result<Delivered, Finding>>,
     sent: OnceCell<Result<Reply, Finding>>,
     unknown: OnceCell<Result<Reply, Finding>>,
     streamed: OnceCell<Result<Streamed, Finding>>,
@@ -158,6 +175,7 @@ impl<'a> Bench<'a> {
         card: &'a Card,
         texts: &'a Texts,
         all: &'a [Interface],
+        receiver: Option<&'a Receiver>,
     ) -> Self {
         Self {
             wire,
@@ -165,6 +183,8 @@ impl<'a> Bench<'a> {
             card,
             texts,
             all,
+            receiver,
+            delivered: OnceCell::new(),
             sent: OnceCell::new(),
             unknown: OnceCell::new(),
             streamed: OnceCell::new(),
@@ -267,6 +287,50 @@ impl<'a> Bench<'a> {
             Payload::Task(task) if self.form().state(task) == Some(State::InputRequired) => Ok(task.clone()),
             _ => Err(skip("the agent did not ask back at the text of --question-text")),
         }
+    }
+
+    pub(crate) fn receiver(&self) -> Result<&'a Receiver, Finding> {
+        self.receiver.ok_or_else(|| skip("needs an address at which webhooks arrive: name one with --listen"))
+    }
+
+    /// Registers a webhook for a task. Agents should refuse private addresses, and that of the receiver may be one, so a refusal is no
+    /// fault.
+    pub(crate) async fn register(&self, task: &Value, mut config: Value) -> Result<Value, Finding> {
+        config["taskId"] = task["id"].clone();
+        config["id"] = json!(super::fresh_id());
+        self.result(Operation::CreatePush, config).await.map_err(as_skip)
+    }
+
+    /// What the agent posted about a new task.
+    pub(crate) async fn delivered(&self) -> Result<&Delivered, Finding> {
+        let watching = async || {
+            let receiver = self.receiver()?;
+            let (name, credentials) = (super::fresh_id(), super::fresh_id());
+            let mut config = json!({ "url": receiver.url(&name), "token": super::fresh_id() });
+            if self.to.version == Version::V1_0 {
+                config["authentication"] = json!({ "scheme": "Bearer", "credentials": credentials });
+            }
+            let task = match self.running().await {
+                Ok(task) => {
+                    self.register(&task, config).await?;
+                    task
+                }
+                // The agent is done at once: the webhook has to be there before it begins.
+                Err(_) => {
+                    let configuration = json!({ "taskPushNotificationConfig": config });
+                    let params = json!({ "message": message(&self.texts.plain), "configuration": configuration });
+                    let sent = self.result(Operation::Send, params).await.map_err(as_skip)?;
+                    match self.form().payload(&sent) {
+                        Payload::Task(task) => task.clone(),
+                        _ => return Err(skip("the agent answered with a message, so there is no task to tell about")),
+                    }
+                }
+            };
+            let all = receiver.first_delivered(&name, DELIVERY_WAIT_MAX.min(self.wire.timeout)).await;
+            let authorization = format!("Bearer {credentials}");
+            Ok(Delivered { task: text_of(&task, "id").to_owned(), authorization, all })
+        };
+        self.delivered.get_or_init(watching).await.as_ref().map_err(Clone::clone)
     }
 
     /// The contextId of three tasks, each made a moment after the other.

@@ -2,13 +2,18 @@
 
 use std::path::Path;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
+use switchboard::client::{CardKeys, CardReference, Client, SignatureStatus};
 
 use super::wire::http::Outgoing;
 use super::wire::{Binding, Interface, Raw, Version, Wire, shown};
 
 /// Interfaces beyond this number are left alone.
 const INTERFACES_MAX: usize = 16;
+/// Signatures beyond this number are left alone.
+const SIGNATURES_MAX: usize = 16;
 const CARD_PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
@@ -71,6 +76,20 @@ pub(crate) struct Card {
     pub(crate) interfaces: Vec<Interface>,
     /// Interfaces that this tool cannot speak.
     pub(crate) unknown: Vec<String>,
+    /// What its signatures show, once that was looked at.
+    pub(crate) signatures: Signatures,
+}
+
+/// What the signatures of a card show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Signatures {
+    /// There are none, or nothing was looked at.
+    #[default]
+    Unchecked,
+    /// Why their keys are not known.
+    NoKeys(String),
+    Verified,
+    Refused(String),
 }
 
 impl Card {
@@ -110,7 +129,51 @@ impl Card {
         }
         interfaces.truncate(INTERFACES_MAX);
         let (raw, json) = card;
-        Self { json, raw: Some(raw), url, is_named: false, interfaces, unknown }
+        let signatures = Signatures::default();
+        Self { json, raw: Some(raw), url, is_named: false, interfaces, unknown, signatures }
+    }
+
+    /// Verifies the signatures by the keys that the user named, and else by those that the signatures name (`jku`).
+    pub(crate) async fn verify(&mut self, wire: &Wire, mut keys: CardKeys) {
+        let signed = self.json["signatures"].as_array().into_iter().flatten();
+        let headers: Vec<Value> = signed.take(SIGNATURES_MAX).map(protected_header).collect();
+        if headers.is_empty() {
+            return;
+        }
+        let mut unknown = "its key is not known; name it with --card-key".to_owned();
+        if keys == CardKeys::none() {
+            let mut urls: Vec<&str> = headers.iter().filter_map(|header| header["jku"].as_str()).collect();
+            urls.dedup();
+            for url in urls {
+                let fetched = wire.exchange(Outgoing::get(url)).await.and_then(|raw| match raw.status {
+                    200 => keys.clone().and_jwk_set(&raw.body).map_err(|error| error.to_string()),
+                    status => Err(format!("HTTP {status}")),
+                });
+                match fetched {
+                    Ok(more) => keys = more,
+                    Err(why) => unknown = format!("its key set {} could not be had: {why}", shown(url)),
+                }
+            }
+        }
+        if keys == CardKeys::none() {
+            self.signatures = Signatures::NoKeys(unknown);
+            return;
+        }
+        let json = self.raw.as_ref().map(|raw| String::from_utf8_lossy(&raw.body).into_owned());
+        let card = CardReference::Inline(json.unwrap_or_else(|| self.json.to_string()));
+        let status = match Client::builder().build() {
+            Ok(client) => client
+                .discover_at(&card)
+                .await
+                .map(|card| card.signature_status(&keys))
+                .map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        self.signatures = match status {
+            Ok(SignatureStatus::Verified { .. }) => Signatures::Verified,
+            Ok(SignatureStatus::Unverifiable { reason }) | Err(reason) => Signatures::Refused(reason),
+            Ok(_) => Signatures::Unchecked,
+        };
     }
 
     fn of_file(path: &str) -> Result<Self, String> {
@@ -122,7 +185,8 @@ impl Card {
         let json: Value = serde_json::from_slice(&text).map_err(|error| format!("{path}: is not JSON: {error}"))?;
         let (mut interfaces, unknown) = interfaces(&json, None);
         interfaces.truncate(INTERFACES_MAX);
-        Ok(Self { json, raw: None, url: path.to_owned(), is_named: true, interfaces, unknown })
+        let signatures = Signatures::default();
+        Ok(Self { json, raw: None, url: path.to_owned(), is_named: true, interfaces, unknown, signatures })
     }
 
     pub(crate) fn name(&self) -> String {
@@ -159,6 +223,12 @@ impl Card {
         };
         !requirements.is_empty() && !requirements.into_iter().any(is_empty)
     }
+}
+
+/// The protected header of a signature; null if there is none that can be read.
+pub(crate) fn protected_header(signature: &Value) -> Value {
+    let header = URL_SAFE_NO_PAD.decode(signature["protected"].as_str().unwrap_or_default()).unwrap_or_default();
+    serde_json::from_slice(&header).unwrap_or_default()
 }
 
 async fn fetch(wire: &Wire, url: &str, version: Option<&'static str>) -> Result<(Raw, Value), String> {

@@ -9,24 +9,29 @@ pub(crate) mod bench;
 pub(crate) mod card;
 mod catalog;
 mod checks;
+mod receiver;
 mod report;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod wire;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use tokio::time::Instant;
 
 use crate::client::error::{ClientError, Code};
+use crate::client::options::Flags;
 use crate::client::printer::Printer;
+use crate::client::session;
 use crate::config::Environment;
 use crate::output;
 use args::{Agent, ConformanceArgs, Format};
 use bench::{Bench, Finding, Texts};
 use card::Card;
 use catalog::{Check, Level, Run};
+use receiver::Receiver;
 use report::{Outcome, Report, Status};
 use wire::{Interface, Wire};
 
@@ -68,15 +73,27 @@ pub(crate) fn run(args: &ConformanceArgs, environment: &Environment) -> ExitCode
 /// # Errors
 /// Why nothing could be checked.
 async fn check(args: &ConformanceArgs, environment: &Environment) -> Result<Report, ClientError> {
-    let agent = Agent::named(&args.agent, environment)?;
+    let printer = Printer::plain(args.output == Format::Json);
+    let more = |flags: Flags| flags.list("card-key", &args.card_key);
+    let agent = Agent::named(&args.agent, more, environment, &printer).await?;
     let chosen = chosen(&args.only).map_err(ClientError::usage)?;
     let mut wire = agent.wire().map_err(ClientError::usage)?;
     let found = Card::find(&wire, &agent.reference).await;
-    let card = found.map_err(|why| ClientError::new(Code::CardNotFound, why))?;
+    let mut card = found.map_err(|why| ClientError::new(Code::CardNotFound, why))?;
+    card.verify(&wire, session::card_keys(&agent.settings)?).await;
     agent.prove(&mut wire, &card);
     wire.extensions = card.required_extensions().join(", ");
     let texts = Texts { plain: args.text.clone(), slow: args.slow_text.clone(), question: args.question_text.clone() };
-    Ok(check_card(&wire, &card, &texts, &chosen).await)
+    let here = || agent.is_here().then_some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let Some(listen) = args.listen.or_else(here) else {
+        return Ok(check_card(&wire, &card, &texts, &chosen, None).await);
+    };
+    let listening = Receiver::listen(listen, args.public_url.as_deref()).await;
+    let (receiver, receiving) = listening.map_err(|error| ClientError::usage(format!("--listen {listen}: {error}")))?;
+    tokio::select! {
+        report = check_card(&wire, &card, &texts, &chosen, Some(&receiver)) => Ok(report),
+        never = receiving => match never {},
+    }
 }
 
 /// The checks that `--only` names: by their id, or by the first words of it.
@@ -91,7 +108,13 @@ fn chosen(only: &[String]) -> Result<Vec<&'static Check>, String> {
     Ok(catalog::all().filter(is_chosen).collect())
 }
 
-async fn check_card(wire: &Wire, card: &Card, texts: &Texts, chosen: &[&'static Check]) -> Report {
+async fn check_card(
+    wire: &Wire,
+    card: &Card,
+    texts: &Texts,
+    chosen: &[&'static Check],
+    receiver: Option<&Receiver>,
+) -> Report {
     let mut report = Report::of(card);
     for check in chosen {
         if let Run::Card(run) = check.run {
@@ -100,7 +123,7 @@ async fn check_card(wire: &Wire, card: &Card, texts: &Texts, chosen: &[&'static 
         }
     }
     for to in &card.interfaces {
-        let bench = Bench::new(wire, to, card, texts, &card.interfaces);
+        let bench = Bench::new(wire, to, card, texts, &card.interfaces, receiver);
         for check in chosen {
             report.outcomes.extend(check_interface(&bench, to, check).await);
         }

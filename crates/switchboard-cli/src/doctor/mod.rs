@@ -127,14 +127,13 @@ pub(crate) fn run(args: &DoctorArgs, environment: &Environment) -> ExitCode {
 /// # Errors
 /// When the command line names no agent, or something that cannot be used.
 async fn examine(args: &DoctorArgs, environment: &Environment, now: Timestamp) -> Result<Vec<Finding>, ClientError> {
-    let agent = Agent::named(&args.agent, environment)?;
+    let printer = Printer::plain(args.output == Format::Json);
+    let agent = Agent::named(&args.agent, |flags| flags, environment, &printer).await?;
     let mut wire = agent.wire().map_err(ClientError::usage)?;
     let mut findings = Vec::new();
     if let Some(url) = agent.reference.url() {
         let target = reach::Target::parse(url).map_err(ClientError::usage)?;
-        let reached = reach::examine(&target, &args.agent, wire.timeout, now, &mut findings).await;
-        let is_reached = reached.map_err(ClientError::usage)?;
-        if !is_reached {
+        if !reach::examine(&target, &agent.trust, wire.timeout, now, &mut findings).await {
             return Ok(findings);
         }
     }

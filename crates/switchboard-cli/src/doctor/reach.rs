@@ -1,25 +1,17 @@
 //! The way to the port: the name, its addresses, and TLS.
 
 use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Uri;
-use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::CertificateError;
+use switchboard::outbound::Trust;
 use switchboard_core::model::Timestamp;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
-use tokio_rustls::TlsConnector;
 
 use super::certificate::not_after;
 use super::{Finding, fine, hint, wrong};
-use crate::conformance::args::AgentArgs;
 use crate::conformance::wire::shown;
 
 /// Addresses of a name that are tried.
@@ -66,36 +58,32 @@ impl Target {
 }
 
 /// Whether the agent can be called at all; what is wrong is among the findings.
-///
-/// # Errors
-/// When the file of certificates cannot be used.
 pub(super) async fn examine(
     target: &Target,
-    args: &AgentArgs,
+    trust: &Trust,
     limit: Duration,
     now: Timestamp,
     findings: &mut Vec<Finding>,
-) -> Result<bool, String> {
+) -> bool {
     let addresses = match target.addresses(limit).await {
         Ok(addresses) if !addresses.is_empty() => addresses,
         Ok(_) => {
             findings.push(wrong("dns", format!("{} has no address", target.host), NAME_FIX));
-            return Ok(false);
+            return false;
         }
         Err(why) => {
             findings.push(wrong("dns", format!("{} could not be resolved: {why}", target.host), NAME_FIX));
-            return Ok(false);
+            return false;
         }
     };
     let listed: Vec<String> = addresses.iter().map(|address| address.ip().to_string()).collect();
     findings.push(fine("dns", format!("{} is {}", target.host, listed.join(", "))));
-    let Some(stream) = connect(target, &addresses, limit, findings).await else { return Ok(false) };
+    let Some(stream) = connect(target, &addresses, limit, findings).await else { return false };
     if !target.is_tls {
         findings.extend(plain(target, &addresses));
-        return Ok(true);
+        return true;
     }
-    let judge = Arc::new(Judge::new(args.ca_cert.as_deref())?);
-    Ok(handshake(target, stream, &judge, limit, now, findings).await)
+    handshake(target, stream, trust, limit, now, findings).await
 }
 
 const NAME_FIX: &str = "check the spelling of the name, and whether this machine's DNS knows it (VPN, /etc/hosts)";
@@ -165,17 +153,12 @@ pub(super) fn is_private(ip: std::net::IpAddr) -> bool {
 async fn handshake(
     target: &Target,
     stream: TcpStream,
-    judge: &Arc<Judge>,
+    trust: &Trust,
     limit: Duration,
     now: Timestamp,
     findings: &mut Vec<Finding>,
 ) -> bool {
-    let Ok(name) = ServerName::try_from(target.host.clone()) else {
-        findings.push(wrong("tls", "TLS is not possible with this name", "use the name in the certificate"));
-        return false;
-    };
-    let connecting = async { judge.connector()?.connect(name, stream).await.map_err(|error| error.to_string()) };
-    match timeout(limit, connecting).await {
+    let seen = match timeout(limit, trust.examine(&target.host, stream)).await {
         Err(_) => {
             findings.push(wrong("tls", format!("the handshake took longer than {limit:?}"), NOT_TLS_FIX));
             return false;
@@ -184,25 +167,20 @@ async fn handshake(
             findings.push(wrong("tls", format!("the handshake failed: {}", shown(&why)), NOT_TLS_FIX));
             return false;
         }
-        Ok(Ok(_)) => {}
-    }
-    let seen = judge.seen.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(Seen { leaf, chain, verdict }) = &*seen else { return true };
-    match verdict {
-        Some(error) => {
-            findings.push(refused(target, error, *chain));
-            false
-        }
-        None => {
-            findings.push(expiry(leaf, now));
-            true
-        }
-    }
+        Ok(Ok(seen)) => seen,
+    };
+    let finding = match &seen.refusal {
+        Some(error) => refused(target, error, seen.chain),
+        None => expiry(&seen.leaf, now),
+    };
+    let is_trusted = seen.refusal.is_none();
+    findings.push(finding);
+    is_trusted
 }
 
 const NOT_TLS_FIX: &str = "check that this port speaks TLS (1.2 or 1.3); if it speaks plain HTTP, call it as http:// or put a proxy with TLS before it";
 
-fn expiry(leaf: &CertificateDer<'_>, now: Timestamp) -> Finding {
+fn expiry(leaf: &[u8], now: Timestamp) -> Finding {
     let Some(until) = not_after(leaf) else { return fine("tls", "the certificate is valid") };
     let days = until.ms_since(now) / DAY;
     match days < DAYS_LEFT_MIN {
@@ -246,90 +224,5 @@ fn refused(target: &Target, error: &CertificateError, chain: usize) -> Finding {
             format!("the certificate cannot be verified: {other:?}"),
             "use a certificate for servers of a public authority",
         ),
-    }
-}
-
-/// What the server showed, and what a client would have said to it.
-#[derive(Debug)]
-struct Seen {
-    leaf: CertificateDer<'static>,
-    /// How many certificates came.
-    chain: usize,
-    verdict: Option<CertificateError>,
-}
-
-/// Lets every certificate pass and keeps what the usual judge says of it. Nothing is sent over such a connection.
-#[derive(Debug)]
-struct Judge {
-    usual: Arc<WebPkiServerVerifier>,
-    provider: Arc<CryptoProvider>,
-    seen: Mutex<Option<Seen>>,
-}
-
-impl Judge {
-    fn new(more: Option<&Path>) -> Result<Self, String> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        if let Some(file) = more {
-            let unread = |error: &dyn std::fmt::Display| format!("{}: cannot be used: {error}", file.display());
-            for certificate in CertificateDer::pem_file_iter(file).map_err(|error| unread(&error))? {
-                roots.add(certificate.map_err(|error| unread(&error))?).map_err(|error| unread(&error))?;
-            }
-        }
-        let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-        let usual = usual.build().map_err(|error| error.to_string())?;
-        Ok(Self { usual, provider, seen: Mutex::new(None) })
-    }
-
-    fn connector(self: &Arc<Self>) -> Result<TlsConnector, String> {
-        let config = ClientConfig::builder_with_provider(self.provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .dangerous()
-            .with_custom_certificate_verifier(self.clone())
-            .with_no_client_auth();
-        Ok(TlsConnector::from(Arc::new(config)))
-    }
-}
-
-impl ServerCertVerifier for Judge {
-    fn verify_server_cert(
-        &self,
-        leaf: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let verdict = match self.usual.verify_server_cert(leaf, others, name, ocsp, now) {
-            Ok(_) => None,
-            Err(Error::InvalidCertificate(error)) => Some(error),
-            Err(_) => Some(CertificateError::BadEncoding),
-        };
-        let seen = Seen { leaf: leaf.clone().into_owned(), chain: others.len() + 1, verdict };
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -83,6 +83,37 @@ fn an_entry_of_a_catalog_is_as_good_as_its_card() {
 }
 
 #[test]
+fn an_entry_of_a_registry_is_fetched_and_may_not_lead_to_private_addresses_elsewhere() {
+    let elsewhere = DemoServer::start();
+    let foreign = elsewhere.url.clone();
+    let agent = ScriptedAgent::start(
+        |url| card(url, false),
+        move |asked, answer| match asked.path.as_str() {
+            "/agents.json" => {
+                let own = format!("http://{}", asked.header("host").unwrap());
+                let entries = json!({ "own": own, "foreign": foreign, "file": "/etc/hosts", "other": "catalog:own" });
+                answer.raw(200, "application/json", &entries.to_string());
+            }
+            "/rpc" => answer.result(json!({ "task": task("TASK_STATE_COMPLETED") })),
+            _ => answer.raw(404, "text/plain", ""),
+        },
+    );
+    let entry = |name: &str| format!("registry+{}/agents.json#{name}", agent.url);
+    assert_eq!(switchboard(&["card", "get", "-a", &entry("own")]).succeeded().field("Name"), "Scripted");
+    switchboard(&["send", "-a", &entry("own"), "x"]).succeeded();
+    for (name, code, said) in [
+        ("foreign", 3, "may not be called"),
+        ("file", 2, "neither a host nor an http URL"),
+        ("other", 2, "names another entry"),
+        ("nobody", 3, "has no entry"),
+        ("", 2, "names no entry"),
+    ] {
+        let ran = switchboard(&["card", "get", "-a", &entry(name)]);
+        assert!(ran.code == code && ran.stderr.contains(said), "{name}: {ran:?}");
+    }
+}
+
+#[test]
 fn a_url_with_a_path_is_that_of_a_card_and_the_hint_says_what_else_it_may_be() {
     let agent = ScriptedAgent::start(|_| Value::Null, |_, answer| answer.raw(404, "text/plain", ""));
     let url = format!("{}/agents/echo", agent.url);

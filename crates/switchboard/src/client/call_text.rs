@@ -5,8 +5,9 @@ use std::time::Duration;
 use switchboard_core::call::SendMessage;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::model::{Message, Part, Role, TaskState};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
+use super::asking::{Asking, Looks};
 use super::negotiation::Form;
 use super::task_result::{said, status_text};
 use super::{Client, Credentials};
@@ -33,13 +34,12 @@ const CALL_TEXT_LOOK_MAX: Duration = Duration::from_secs(15);
 pub struct CallTextOptions {
     timeout: Duration,
     one_request: bool,
-    strict_addresses: bool,
-    credentials: Option<Credentials>,
+    asking: Asking,
 }
 
 impl Default for CallTextOptions {
     fn default() -> Self {
-        Self { timeout: CALL_TEXT_DEFAULT, one_request: false, strict_addresses: false, credentials: None }
+        Self { timeout: CALL_TEXT_DEFAULT, one_request: false, asking: Asking::default() }
     }
 }
 
@@ -60,14 +60,16 @@ impl CallTextOptions {
     /// Whether the address that was named must be one that the client's policy allows, as every other address must:
     /// [`Client::strict_addresses`].
     #[must_use]
-    pub fn strict_addresses(self, strict_addresses: bool) -> Self {
-        Self { strict_addresses, ..self }
+    pub fn strict_addresses(mut self, strict_addresses: bool) -> Self {
+        self.asking.strict_addresses = strict_addresses;
+        self
     }
 
     /// Credentials in place of the client's.
     #[must_use]
-    pub fn credentials(self, credentials: Credentials) -> Self {
-        Self { credentials: Some(credentials), ..self }
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.asking.credentials = Some(credentials);
+        self
     }
 }
 
@@ -108,14 +110,9 @@ assert_eq!(client.call_text(&url, "hello").await.unwrap(), "hello");
     /// # Errors
     /// As of [`Client::call_text`].
     pub async fn call_text_with(&self, url: &str, text: &str, options: &CallTextOptions) -> Result<String, CallError> {
-        let client = if options.strict_addresses { self.strict_addresses() } else { self.clone() };
         let (limit, until) = (options.timeout, Instant::now() + options.timeout);
-        let opening = client.agent_or(url, agent_native_card);
+        let opening = options.asking.agent(self, url, agent_native_card);
         let (agent, form) = timeout_at(until, opening).await.map_err(|_| CallError::timed_out(limit))??;
-        let agent = match &options.credentials {
-            Some(credentials) => agent.with_credentials(credentials.clone()),
-            None => agent,
-        };
         let agent = agent.with_deadline(until.saturating_duration_since(Instant::now()));
         let is_agent_native = form == Form::JsonRpc(Dialect::AgentNative);
         let message = Message::new(Role::User, random::uuid(), vec![Part::text(text)]);
@@ -140,26 +137,18 @@ fn agent_native_card(base: &str) -> String {
 /// Sends a message without waiting for its end, and asks for the task until it has ended.
 async fn ask_later(agent: &AgentClient, message: Message, until: Instant, limit: Duration) -> Result<Sent, CallError> {
     let send = SendMessage { return_immediately: true, ..SendMessage::new(message) };
-    let mut task = match agent.send_with(send).await? {
-        Sent::Task(task) => task,
-        Sent::Message(message) => return Ok(Sent::Message(message)),
+    let sent = agent.send_with(send).await?;
+    let id = match &sent {
+        Sent::Task(task) if !task.state().is_settled() => task.id.clone(),
+        Sent::Task(_) | Sent::Message(_) => return Ok(sent),
     };
-    while !task.state().is_settled() {
-        let next = Instant::now() + CALL_TEXT_POLL;
-        if next >= until {
-            return Err(CallError::timed_out(limit).about_task(Some(&task.id)));
-        }
-        sleep_until(next).await;
-        let left = until.saturating_duration_since(Instant::now());
-        let looking = agent.clone().with_deadline(CALL_TEXT_LOOK_MAX.min(left));
-        task = match looking.task(&task.id).await {
-            Ok(task) => task,
-            // The task goes on whatever becomes of one look at it.
-            Err(error) if error.is_retryable() => continue,
-            Err(error) => return Err(error.about_task(Some(&task.id))),
-        };
+    let first = Instant::now() + CALL_TEXT_POLL;
+    let looks = Looks { first, pause: CALL_TEXT_POLL, look_max: CALL_TEXT_LOOK_MAX, until };
+    match looks.settled(agent, &id, |error| !error.is_retryable()).await {
+        Ok(Some(task)) => Ok(Sent::Task(task)),
+        Ok(None) => Err(CallError::timed_out(limit).about_task(Some(&id))),
+        Err(error) => Err(error.about_task(Some(&id))),
     }
-    Ok(Sent::Task(task))
 }
 
 /// The text of an answer. Agents of agent-native give theirs in the status, others in artifacts.

@@ -297,6 +297,16 @@ impl Prover {
         Self { credentials, card, named, attempt: AtomicUsize::new(0) }
     }
 
+    /// Whether the caller signs its tokens itself.
+    pub(super) fn signs(&self) -> bool {
+        self.credentials.signed.as_ref().is_some_and(|signed| signed.count() > 0)
+    }
+
+    /// Whether there is nothing to show, whatever the agent asks for.
+    pub(super) fn is_empty(&self) -> bool {
+        self.credentials.is_empty()
+    }
+
     /// What to send now.
     pub(super) async fn proof(&self, shared: &Shared) -> Result<Proof, CallError> {
         self.proof_without(shared, None).await
@@ -315,7 +325,8 @@ impl Prover {
             return Ok(Proof { made: Made::Signed(secret), ..credentials.for_card(&asked, Some(&token))? });
         }
         if let Some(source) = &credentials.oauth {
-            let token = source.token(shared, card, named, refused).await?;
+            // Boxed, so that the futures of calls without such a token stay small.
+            let token = Box::pin(source.token(shared, card, named, refused)).await?;
             let proof = credentials.for_card(&asked, Some(&token))?;
             return Ok(Proof { made: Made::Issued { token, is_renewed: refused.is_some() }, ..proof });
         }

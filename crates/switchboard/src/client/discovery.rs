@@ -306,7 +306,7 @@ impl Shared {
         let mut limits = RequestLimits::default();
         limits.total = Some(self.limits.call);
         limits.body_bytes_max = Some(self.limits.card_bytes_max);
-        let answer = self.http.send(request, &limits, named, true).await?;
+        let answer = self.http.send(|| Ok(request.clone()), &limits, named, true).await?;
         let (head, mut body) = answer.into_parts();
         if head.status == StatusCode::NOT_MODIFIED && known.is_some() {
             return Ok(Fetched::NotModified(Keeping::of(&head.headers)));
@@ -325,7 +325,7 @@ impl Shared {
         let mut limits = RequestLimits::default();
         limits.total = Some(self.limits.send);
         limits.body_bytes_max = Some(self.limits.reply_bytes_max);
-        let answer = self.http.send(request, &limits, named, true).await?;
+        let answer = self.http.send(|| Ok(request.clone()), &limits, named, true).await?;
         let (head, mut body) = answer.into_parts();
         if !head.status.is_success() {
             body.discard().await;

@@ -46,22 +46,32 @@ pub(super) struct Origin {
 
 impl Origin {
     pub(super) fn of(uri: &Uri) -> Option<Self> {
-        let scheme = uri.scheme()?.clone();
-        let port = uri.port_u16().unwrap_or(if scheme == Scheme::HTTPS { 443 } else { 80 });
-        let host = uri.authority().map(Authority::host)?.to_ascii_lowercase();
-        let host = match host.as_str() {
-            "localhost" | "127.0.0.1" | "[::1]" => "localhost".to_owned(),
-            _ => host,
-        };
-        Some(Self { scheme, host, port })
+        let (scheme, host, port) = origin(uri)?;
+        Some(Self { scheme: scheme.clone(), host: host.to_ascii_lowercase(), port })
     }
+
+    fn is_of(&self, uri: &Uri) -> bool {
+        origin(uri).is_some_and(|(scheme, host, port)| {
+            port == self.port && *scheme == self.scheme && host.eq_ignore_ascii_case(&self.host)
+        })
+    }
+}
+
+fn origin(uri: &Uri) -> Option<(&Scheme, &str, u16)> {
+    let scheme = uri.scheme()?;
+    let port = uri.port_u16().unwrap_or(if *scheme == Scheme::HTTPS { 443 } else { 80 });
+    let host = match uri.authority().map(Authority::host)? {
+        "127.0.0.1" | "[::1]" => "localhost",
+        host => host,
+    };
+    Some((scheme, host, port))
 }
 
 impl Named {
     pub(super) fn covers(&self, uri: &Uri) -> bool {
         match self {
             Self::All => true,
-            Self::Origin(origin) => Origin::of(uri).as_ref() == Some(origin),
+            Self::Origin(origin) => origin.is_of(uri),
             Self::Nothing => false,
         }
     }
@@ -83,18 +93,20 @@ impl Http {
     }
 
     /// Sends a request and waits for the head of the answer. A `GET` follows redirects to other origins, without its credentials;
-    /// other methods only within their origin, and only where the redirect says to send the same again.
+    /// other methods only within their origin, and only where the redirect says to send the same again; `make` is then asked for
+    /// the request once more, so that one which is not redirected is never copied.
     pub(super) async fn send(
         &self,
-        mut request: Request<Bytes>,
+        make: impl Fn() -> Result<Request<Bytes>, CallError>,
         limits: &RequestLimits,
         named: &Named,
         may_repeat: bool,
     ) -> Result<Response<AnswerBody>, CallError> {
         let mut redirects = REDIRECTS_MAX;
+        let mut request = make()?;
         loop {
             let uri = request.uri().clone();
-            let next = request.clone();
+            let kept = (request.method() == Method::GET).then(|| request.clone());
             let mut watch = self.interceptors.begin(&mut request);
             let client = self.client_for(&uri, named);
             let answer = match may_repeat {
@@ -109,12 +121,15 @@ impl Http {
             let target = redirect_target(&uri, answer.status(), answer.headers());
             let Some(to) = target.map_err(|error| CallError::of_outbound(&error))? else { return Ok(answer) };
             let is_same = matches!(answer.status().as_u16(), 307 | 308) && Origin::of(&to) == Origin::of(&uri);
-            if redirects == 0 || !(next.method() == Method::GET || is_same) {
+            if redirects == 0 || !(kept.is_some() || is_same) {
                 return Ok(answer);
             }
             answer.body_mut().discard().await;
             redirects -= 1;
-            request = next;
+            request = match kept {
+                Some(kept) => kept,
+                None => make()?,
+            };
             retarget(&mut request, to);
         }
     }

@@ -8,6 +8,7 @@ use switchboard_core::dialect::Dialect;
 use switchboard_core::model::{Json, Message, Part, Role, TaskId, TaskState};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::asking::{Asking, Looks};
 use super::negotiation::Form;
 use super::task_result::said;
 use super::{Client, Credentials};
@@ -37,13 +38,12 @@ const CORVID_TIMEOUT_S: std::ops::RangeInclusive<u64> = 1..=600;
 pub struct InvokeOptions {
     skill: Option<String>,
     timeout: Duration,
-    strict_addresses: bool,
-    credentials: Option<Credentials>,
+    asking: Asking,
 }
 
 impl Default for InvokeOptions {
     fn default() -> Self {
-        Self { skill: None, timeout: INVOKE_DEFAULT, strict_addresses: false, credentials: None }
+        Self { skill: None, timeout: INVOKE_DEFAULT, asking: Asking::default() }
     }
 }
 
@@ -63,14 +63,16 @@ impl InvokeOptions {
     /// Whether the address that was named must be one that the client's policy allows, as every other address must:
     /// [`Client::strict_addresses`].
     #[must_use]
-    pub fn strict_addresses(self, strict_addresses: bool) -> Self {
-        Self { strict_addresses, ..self }
+    pub fn strict_addresses(mut self, strict_addresses: bool) -> Self {
+        self.asking.strict_addresses = strict_addresses;
+        self
     }
 
     /// Credentials in place of the client's.
     #[must_use]
-    pub fn credentials(self, credentials: Credentials) -> Self {
-        Self { credentials: Some(credentials), ..self }
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.asking.credentials = Some(credentials);
+        self
     }
 }
 
@@ -113,11 +115,10 @@ assert_eq!((result.success, result.response_text.as_deref(), result.error), (tru
 "#
     )]
     pub async fn invoke(&self, url: &str, text: &str, options: &InvokeOptions) -> Invocation {
-        let client = if options.strict_addresses { self.strict_addresses() } else { self.clone() };
         let until = Instant::now() + options.timeout;
         let timed_out =
             |task_id| Invocation::failed(task_id, format!("Timed out after {}ms", options.timeout.as_millis()));
-        let submitting = client.submit(url, text, options);
+        let submitting = self.submit(url, text, options);
         let (agent, sent) = match timeout_at(until, submitting).await {
             Ok(Ok(submitted)) => submitted,
             Ok(Err(error)) => return Invocation::failed(None, submit_failed(&error)),
@@ -127,28 +128,19 @@ assert_eq!((result.success, result.response_text.as_deref(), result.error), (tru
             Sent::Task(task) if !task.state().is_settled() => task.id.clone(),
             Sent::Task(_) | Sent::Message(_) => return Invocation::of(&sent),
         };
-        let looking = agent.with_attempts(1).with_deadline(INVOKE_LOOK_MAX);
-        let mut next = Instant::now();
-        while next < until {
-            sleep_until(next).await;
-            next += INVOKE_POLL;
-            // What goes wrong on the way may be right the next time.
-            match timeout_at(until, looking.task(&id)).await {
-                Ok(Ok(task)) if task.state().is_settled() => return Invocation::of(&Sent::Task(task)),
-                Ok(Ok(_) | Err(_)) => {}
-                Err(_) => break,
+        // What goes wrong on the way may be right the next time, so no failure is final.
+        let looks = Looks { first: Instant::now(), pause: INVOKE_POLL, look_max: INVOKE_LOOK_MAX, until };
+        match looks.settled(&agent.with_attempts(1), &id, |_| false).await {
+            Ok(Some(task)) => Invocation::of(&Sent::Task(task)),
+            Ok(None) | Err(_) => {
+                sleep_until(until).await;
+                timed_out(Some(id))
             }
         }
-        sleep_until(until).await;
-        timed_out(Some(id))
     }
 
     async fn submit(&self, url: &str, text: &str, options: &InvokeOptions) -> Result<(AgentClient, Sent), CallError> {
-        let (agent, form) = self.agent_or(url, corvid_card).await?;
-        let agent = match &options.credentials {
-            Some(credentials) => agent.with_credentials(credentials.clone()),
-            None => agent,
-        };
+        let (agent, form) = options.asking.agent(self, url, corvid_card).await?;
         let message = Message::new(Role::User, random::uuid(), vec![Part::text(text)]);
         let mut metadata = serde_json::Map::new();
         if let Some(skill) = &options.skill {

@@ -42,6 +42,7 @@ assert_eq!(answer.text(), "hello");
 "#
 )]
 
+mod asking;
 mod bindings;
 pub mod blocking;
 mod call_text;
@@ -75,7 +76,7 @@ use std::sync::{Arc, OnceLock};
 use ::http::HeaderValue;
 use bytes::Bytes;
 use switchboard_core::dialect::Dialect;
-use switchboard_core::model::MessageId;
+use switchboard_core::model::{AgentCard, MessageId};
 
 pub use crate::agent_client::Spoken;
 use crate::agent_client::{AgentClient, CallOptions};
@@ -277,8 +278,8 @@ impl ClientBuilder {
         Self { card_keys, ..self }
     }
 
-    /// Refuses to call agents whose card is not signed with a key of [`card_keys`](Self::card_keys), with
-    /// [`CallErrorKind::CardNotVerified`].
+    /// Refuses to call agents whose card is not signed with a key of [`card_keys`](Self::card_keys), and extended cards that are not,
+    /// with [`CallErrorKind::CardNotVerified`].
     #[must_use]
     pub fn require_signed_cards(self) -> Self {
         Self { requires_signed_cards: true, ..self }
@@ -442,6 +443,12 @@ impl Client {
     /// their host is trusted.
     pub async fn signature_status(&self, card: &DiscoveredCard) -> SignatureStatus {
         self.shared.signature_status(card).await
+    }
+
+    /// The same for the card that [`AgentClient::extended_card`] gives. Its signatures are checked on the card as it was understood: one
+    /// that covers members which A2A does not have is not verified.
+    pub async fn extended_signature_status(&self, card: &AgentCard) -> SignatureStatus {
+        self.shared.extended_signature_status(card).await
     }
 
     /// A login at the authorization server that the card of an agent names, for an application that is known there. The agent is named as

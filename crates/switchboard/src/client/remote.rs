@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use switchboard_core::call::{BoxFuture, Caller, Reply, Request};
-use switchboard_core::model::AgentCard;
+use switchboard_core::dialect::Dialect;
+use switchboard_core::model::{AgentCard, PartContent};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Shared;
@@ -13,7 +14,7 @@ use super::bindings::{Answered, Exchange, Failure};
 use super::credentials::{Proof, Prover};
 use super::discovery::{CardReference, DiscoveredCard};
 use super::http::Named;
-use super::negotiation::Target;
+use super::negotiation::{Form, Target};
 use super::retry::{Verdict, leaves_open};
 use super::stream::follow;
 use crate::agent_client::{Answer, CallAgent, CallOptions, Spoken};
@@ -106,10 +107,13 @@ impl Remote {
         options: &CallOptions,
     ) -> Result<Answer, CallError> {
         if let Request::SendMessage(send) | Request::SendStreamingMessage(send) = &mut request {
+            // The same key for every attempt, so that an agent which looks at it accepts the message once. A message id that was made
+            // by others may be that of another message, so it is no key.
             if send.message.message_id.is_empty() {
-                send.message.message_id = random::uuid().into();
+                let id = random::uuid();
+                caller.idempotency_key.get_or_insert_with(|| id.as_ref().to_owned());
+                send.message.message_id = id.into();
             }
-            // The same for every attempt, so that an agent which looks at it accepts the message once.
             caller.idempotency_key.get_or_insert_with(|| random::uuid().as_ref().to_owned());
         }
         let credentials = options.remote.credentials.as_ref().unwrap_or(&self.shared.credentials);
@@ -118,6 +122,8 @@ impl Remote {
         let attempts_max = options.remote.attempts_max.unwrap_or(self.shared.retry.attempts_max);
         match self.answered_within(&request, &caller, &prover, limit, attempts_max).await? {
             Answered::Reply(Reply::Card(card)) => {
+                // Boxed, so that the futures of all other calls stay small.
+                Box::pin(self.shared.check_extended_signature(&card)).await?;
                 // What was shown to the credentials of one call is not kept for the calls of others.
                 if let (Some(key), None) = (&self.key, &options.remote.credentials) {
                     self.shared.cards.extend(key, &self.card.version, card.clone());
@@ -175,7 +181,7 @@ impl Remote {
                 Err(error) => error,
             };
             is_open |= leaves_open(request, &error);
-            let error = match policy.judge(request, error, self.recognises_repeats) {
+            let error = match policy.judge(request, error, self.recognises_repeat_of(request, prover)) {
                 Verdict::Fail(error) => return Err(error),
                 Verdict::Again(error) if attempt >= attempts_max => return Err(given_up(error, is_open)),
                 Verdict::Again(error) => error,
@@ -188,6 +194,16 @@ impl Remote {
         }
     }
 
+    /// Whether the agent takes this message, if it is sent again, for the one it was. Agents of agent-native do so for messages that
+    /// they work on later, from callers whose token they have verified.
+    pub(super) fn recognises_repeat_of(&self, request: &Request, prover: &Prover) -> bool {
+        let is_native = |target: &Target| target.form == Form::JsonRpc(Dialect::AgentNative);
+        self.recognises_repeats
+            || matches!(request, Request::SendMessage(send) if send.return_immediately)
+                && prover.signs()
+                && self.targets.iter().all(is_native)
+    }
+
     /// Makes a call once, and again if the agent refuses what it was shown and there is something else to show. It did nothing then.
     async fn proven(
         &self,
@@ -198,8 +214,11 @@ impl Remote {
         limit: Duration,
     ) -> Result<Answered, CallError> {
         let late = |_| CallError::timed_out(limit).before_sending();
-        let proof = timeout_at(until, prover.proof(&self.shared)).await.map_err(late)?;
-        let mut proof = proof.map_err(CallError::before_sending)?;
+        let mut proof = Proof::default();
+        if !prover.is_empty() {
+            let shown = timeout_at(until, Box::pin(prover.proof(&self.shared))).await.map_err(late)?;
+            proof = shown.map_err(CallError::before_sending)?;
+        }
         for _ in 0..PROOFS_MAX {
             let error = match self.attempt(request, caller, &proof, until, limit).await {
                 Err(error) if error.is_unauthenticated() => error,
@@ -209,7 +228,7 @@ impl Remote {
                 }
                 Err(error) => return Err(error),
             };
-            let next = timeout_at(until, prover.after_refusal(&self.shared, &proof)).await.map_err(late)?;
+            let next = timeout_at(until, Box::pin(prover.after_refusal(&self.shared, &proof))).await.map_err(late)?;
             match next.map_err(CallError::before_sending)? {
                 Some(next) => proof = next,
                 None => return Err(error),
@@ -228,13 +247,16 @@ impl Remote {
         limit: Duration,
     ) -> Result<Answered, CallError> {
         let mut refused = None;
-        let first = self.first_place();
+        let for_files = self.place_for_files(request);
+        let first = for_files.unwrap_or_else(|| self.first_place());
         for at in (first..self.targets.len()).chain(0..first) {
             let (shared, named, target) = (&*self.shared, &self.named, &self.targets[at]);
             let exchange = Exchange { shared, named, target, request, caller, proof, until, limit };
             match exchange.make().await {
                 Ok(answered) => {
-                    self.answered_at(at, first);
+                    if for_files.is_none() {
+                        self.answered_at(at, first);
+                    }
                     return Ok(answered);
                 }
                 Err(Failure::Failed(error)) => {
@@ -259,9 +281,23 @@ impl Remote {
         if place.at > 0 && place.since.elapsed() >= PREFERRED_AGAIN { 0 } else { place.at }
     }
 
-    /// Remembers the place that answered a call which began at `first`.
+    /// Where a message with a file goes if a call would go to 0.3 over HTTP+JSON or gRPC and there is 0.3 over JSON-RPC, too: of the
+    /// file's bytes the Python SDK 0.3 expects base64 there, others the bytes themselves, and nothing tells which.
+    fn place_for_files(&self, request: &Request) -> Option<usize> {
+        let (Request::SendMessage(send) | Request::SendStreamingMessage(send)) = request else { return None };
+        let has_file = send.message.parts.iter().any(|part| matches!(part.content, PartContent::Raw(_)));
+        let is_proto = |form: Form| form.version() == Some("0.3") && form != Form::JsonRpc(Dialect::V0_3);
+        if !has_file || !is_proto(self.targets.get(self.first_place())?.form) {
+            return None;
+        }
+        self.targets.iter().position(|target| target.form == Form::JsonRpc(Dialect::V0_3))
+    }
+
+    /// Remembers the place that answered a call which began at `first`. How long it has been the place is asked for only of one
+    /// that is not the preferred one.
     fn answered_at(&self, at: usize, first: usize) {
-        if at != first || at == 0 {
+        let is_known = at == 0 && self.place.lock().unwrap_or_else(PoisonError::into_inner).at == 0;
+        if !is_known && (at != first || at == 0) {
             *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Place { at, since: Instant::now() };
         }
     }

@@ -29,7 +29,6 @@ pub struct Body {
     state: State,
     pool: Arc<Pool>,
     key: Key,
-    host: String,
     limits: RequestLimits,
     started: Instant,
     read_bytes: u64,
@@ -43,7 +42,10 @@ enum State {
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Body").field("host", &self.host).field("read_bytes", &self.read_bytes).finish_non_exhaustive()
+        f.debug_struct("Body")
+            .field("host", &self.key.shown_host())
+            .field("read_bytes", &self.read_bytes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -53,12 +55,11 @@ impl Body {
         connection: Connection,
         pool: Arc<Pool>,
         key: Key,
-        host: String,
         limits: &RequestLimits,
         started: Instant,
     ) -> Self {
         let state = State::Open(connection);
-        Self { incoming, state, pool, key, host, limits: limits.clone(), started, read_bytes: 0 }
+        Self { incoming, state, pool, key, limits: limits.clone(), started, read_bytes: 0 }
     }
 
     /// The next piece of the body; none at its end. Trailers are left out.
@@ -133,7 +134,7 @@ impl Body {
             let data = match frame {
                 None => return Ok(None),
                 Some(Err(_)) => {
-                    let text = format!("the connection to {} broke in the middle of the answer", self.host);
+                    let text = format!("the connection to {} broke in the middle of the answer", self.key.shown_host());
                     return Err(Error::sent(ErrorKind::Broken, text));
                 }
                 Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
@@ -151,16 +152,17 @@ impl Body {
         match self.limits.body_bytes_max {
             Some(max) if self.read_bytes.saturating_add(more) > max => Err(Error::sent(
                 ErrorKind::BodyTooLarge,
-                format!("the answer of {} is larger than {max} bytes", self.host),
+                format!("the answer of {} is larger than {max} bytes", self.key.shown_host()),
             )),
             Some(_) | None => Ok(()),
         }
     }
 
     fn late(&self, limit: Limit) -> Error {
+        let host = self.key.shown_host();
         let text = match limit {
-            Limit::Idle(limit) => format!("nothing more of the answer of {} came for {limit:?}", self.host),
-            Limit::Total(limit) => format!("the answer of {} did not end within {limit:?}", self.host),
+            Limit::Idle(limit) => format!("nothing more of the answer of {host} came for {limit:?}"),
+            Limit::Total(limit) => format!("the answer of {host} did not end within {limit:?}"),
         };
         Error::sent(ErrorKind::TimedOut, text)
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{HOST, USER_AGENT};
+use http::header::USER_AGENT;
 use http::{HeaderValue, Request, Response, Uri, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::body::Body;
 use super::connector::{Connector, Resolve, SystemResolver};
-use super::error::{Error, ErrorKind, shown_host};
+use super::error::{Error, ErrorKind};
 use super::limits::RequestLimits;
 use super::policy::AddressPolicy;
 use super::pool::{Connection, Key, Pool};
@@ -100,7 +100,6 @@ impl fmt::Debug for Client {
 struct Call<'a> {
     uri: Uri,
     key: Key,
-    host: String,
     limits: &'a RequestLimits,
     started: Instant,
 }
@@ -200,40 +199,45 @@ impl Client {
         request: Request<Bytes>,
         repeat: Repeat,
     ) -> Result<Response<Body>, Error> {
-        let mut request = on_the_wire(request, &call.uri)?;
+        let mut request = on_the_wire(request, &call.uri);
         if let Some(mut kept) = self.shared.pool.take(&call.key).await {
             let again = (repeat == Repeat::OnceIfKept).then(|| request.clone());
             match call.within_head(kept.send(request)).await? {
                 Ok(response) => return Ok(self.answer(call, kept, response).await),
                 Err(mut unsent) => match unsent.take_message().or(again) {
                     Some(same) => request = same,
-                    None => return Err(Error::unanswered(&call.host, unsent.error())),
+                    None => return Err(Error::unanswered(&call.key.shown_host(), unsent.error())),
                 },
             }
         }
-        let mut dialled = call.within_head(self.dial(call)).await.map_err(Error::not_sent)??;
+        // Boxed: a handshake takes some thousand bytes, and every future around this one would have room for them.
+        let mut dialled = call.within_head(Box::pin(self.dial(call))).await.map_err(Error::not_sent)??;
         match call.within_head(dialled.send(request)).await? {
             Ok(response) => Ok(self.answer(call, dialled, response).await),
             Err(mut failed) => {
-                let error = Error::unanswered(&call.host, failed.error());
+                let error = Error::unanswered(&call.key.shown_host(), failed.error());
                 Err(if failed.take_message().is_some() { error.not_sent() } else { error })
             }
         }
     }
 
     async fn dial(&self, call: &Call<'_>) -> Result<Connection, Error> {
+        let host = call.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+        // The text names no value: what is wrong with it may be a password in it.
+        let unwritable = || Error::unsent(ErrorKind::InvalidRequest, "the URL cannot be sent over HTTP".to_owned());
+        let host = host.ok_or_else(unwritable)?;
         let stream = self.shared.connector.open(&call.uri, call.limits.connect).await?;
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD_BYTES_MAX);
-        let (sender, connection) =
-            builder.handshake(stream).await.map_err(|error| Error::unanswered(&call.host, &error).not_sent())?;
-        Ok(Connection::new(sender, connection))
+        let unanswered = |error| Error::unanswered(&call.key.shown_host(), &error).not_sent();
+        let (sender, connection) = builder.handshake(stream).await.map_err(unanswered)?;
+        Ok(Connection::new(sender, connection, host))
     }
 
     async fn answer(&self, call: &Call<'_>, connection: Connection, response: Response<Incoming>) -> Response<Body> {
         let (parts, incoming) = response.into_parts();
         let (pool, key) = (self.shared.pool.clone(), call.key.clone());
-        let body = Body::new(incoming, connection, pool, key, call.host.clone(), call.limits, call.started);
+        let body = Body::new(incoming, connection, pool, key, call.limits, call.started);
         Response::from_parts(parts, body.returned_if_empty().await)
     }
 }
@@ -247,31 +251,26 @@ enum Repeat {
 
 impl<'a> Call<'a> {
     fn new(uri: &Uri, limits: &'a RequestLimits, started: Instant) -> Result<Self, Error> {
+        // Whether the URL can be dialled is checked when it is. A kept connection was dialled to the same scheme, host and port.
         let invalid = |why| Error::unsent(ErrorKind::InvalidRequest, why);
-        host_and_port(uri).map_err(invalid)?;
-        let key = Key::of(uri).ok_or_else(|| invalid("URL has no host".to_owned()))?;
-        Ok(Self { uri: uri.clone(), key, host: shown_host(uri), limits, started })
+        let no_host = || invalid(host_and_port(uri).err().unwrap_or_else(|| "URL has no host".to_owned()));
+        let key = Key::of(uri).ok_or_else(no_host)?;
+        Ok(Self { uri: uri.clone(), key, limits, started })
     }
 
     /// Waits for something for as long as the head of the answer may take.
     async fn within_head<F: Future>(&self, waited_for: F) -> Result<F::Output, Error> {
         let limit = [self.limits.head, self.limits.total].into_iter().flatten().min();
         let Some(limit) = limit else { return Ok(waited_for.await) };
-        timeout_at(self.started + limit, waited_for).await.map_err(|_| Error::late(&self.host, limit))
+        timeout_at(self.started + limit, waited_for).await.map_err(|_| Error::late(&self.key.shown_host(), limit))
     }
 }
 
-/// The request as HTTP/1.1 writes it: with the path alone as its target, and `Host`. The errors name no value, since there
-/// are credentials among them.
-fn on_the_wire(request: Request<Bytes>, uri: &Uri) -> Result<Request<Full<Bytes>>, Error> {
-    let unwritable = || Error::unsent(ErrorKind::InvalidRequest, "the URL cannot be sent over HTTP".to_owned());
-    let host = uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let path = path.parse().map_err(|_| unwritable())?;
+/// The request as HTTP/1.1 writes it: with the path alone as its target. Its connection adds `Host`.
+fn on_the_wire(request: Request<Bytes>, uri: &Uri) -> Request<Full<Bytes>> {
     let mut request = request.map(Full::new);
-    *request.uri_mut() = path;
+    *request.uri_mut() = uri.path_and_query().cloned().map_or_else(Uri::default, Uri::from);
     *request.version_mut() = Version::HTTP_11;
     request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
-    request.headers_mut().insert(HOST, host.ok_or_else(unwritable)?);
-    Ok(request)
+    request
 }

@@ -129,7 +129,10 @@ impl std::error::Error for Error {}
 
 /// The host and port of a URL as it has them, which is all of it that an error may show.
 pub(super) fn shown_host(uri: &Uri) -> String {
-    let host = uri.authority().map_or("", |authority| authority.as_str());
+    shown_authority(uri.authority().map_or("", |authority| authority.as_str()))
+}
+
+pub(super) fn shown_authority(host: &str) -> String {
     // A user name or password stands before the last `@`.
     host.rsplit('@').next().unwrap_or_default().to_owned()
 }

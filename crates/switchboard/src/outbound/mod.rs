@@ -56,4 +56,4 @@ pub(crate) use redirect::{retarget, target as redirect_target};
 pub(crate) use retry_after::retry_after_ms;
 #[cfg(any(feature = "client", feature = "server"))]
 pub(crate) use target::check_url;
-pub use trust::Trust;
+pub use trust::{ShownCertificate, Trust};

@@ -7,14 +7,16 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
+use std::hash::{Hash, Hasher};
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::HOST;
 use http::uri::{Authority, Scheme};
-use http::{Request, Response, Uri};
+use http::{HeaderValue, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
@@ -22,10 +24,13 @@ use hyper::client::conn::http1::{self, SendRequest};
 use tokio::time::Instant;
 
 use super::connector::Stream;
+use super::error::shown_authority;
 
 /// Idle connections kept in all, and to one endpoint.
 const IDLE_MAX: usize = 1_024;
 const IDLE_PER_ENDPOINT_MAX: usize = 256;
+/// Endpoints that are remembered; beyond that, those without an idle connection are forgotten.
+const ENDPOINTS_MAX: usize = 2 * IDLE_MAX;
 /// How long one is kept.
 const IDLE: Duration = Duration::from_secs(30);
 
@@ -33,21 +38,28 @@ const IDLE: Duration = Duration::from_secs(30);
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     driver: Driver,
+    /// What its requests name as `Host`.
+    host: HeaderValue,
 }
 
 /// What moves the bytes. None once the connection has ended: dropping it tells the sender and the body that nothing more comes.
 type Driver = Option<Box<http1::Connection<Stream, Full<Bytes>>>>;
 
 impl Connection {
-    pub(super) fn new(sender: SendRequest<Full<Bytes>>, connection: http1::Connection<Stream, Full<Bytes>>) -> Self {
-        Self { sender, driver: Some(Box::new(connection)) }
+    pub(super) fn new(
+        sender: SendRequest<Full<Bytes>>,
+        connection: http1::Connection<Stream, Full<Bytes>>,
+        host: HeaderValue,
+    ) -> Self {
+        Self { sender, driver: Some(Box::new(connection)), host }
     }
 
     /// Sends a request and waits for the head of the answer. The error has the request if nothing of it was written.
     pub(super) async fn send(
         &mut self,
-        request: Request<Full<Bytes>>,
+        mut request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
+        request.headers_mut().insert(HOST, self.host.clone());
         let answer = self.sender.try_send_request(request);
         drive(&mut self.driver, answer).await
     }
@@ -89,11 +101,31 @@ fn poll_driver(driver: &mut Driver, cx: &mut Context<'_>) -> bool {
     driver.is_some()
 }
 
-/// Scheme, host and port, as the URL has them.
-#[derive(Clone, PartialEq, Eq, Hash)]
+/// Scheme, host and port, letter by letter as the URL has them: a host that is written in two ways has connections of each.
+#[derive(Clone)]
 pub(super) struct Key(Scheme, Authority);
 
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0 && self.1.as_str() == other.1.as_str()
+    }
+}
+
+impl Eq for Key {}
+
+/// By the host and port alone, all at once: `Authority` itself is hashed byte by byte.
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.1.as_str().as_bytes());
+    }
+}
+
 impl Key {
+    /// The host and port, for the texts of errors.
+    pub(super) fn shown_host(&self) -> String {
+        shown_authority(self.1.as_str())
+    }
+
     /// None if the URL is not absolute; those are refused before.
     pub(super) fn of(uri: &Uri) -> Option<Self> {
         Some(Self(uri.scheme()?.clone(), uri.authority()?.clone()))
@@ -108,7 +140,7 @@ pub(super) struct Pool {
 
 #[derive(Default)]
 struct Idle {
-    /// Each endpoint's, the one used last at the back.
+    /// Each endpoint's, the one used last at the back. An endpoint whose connections are all in use has an empty list for a while.
     connections: HashMap<Key, VecDeque<(Instant, Connection)>>,
     count: usize,
 }
@@ -152,15 +184,15 @@ impl Idle {
             self.count -= connections.len();
             connections.clear();
         }
-        if connections.is_empty() {
-            self.connections.remove(key);
-        }
         (!is_old).then_some(connection)
     }
 
     fn give(&mut self, key: Key, connection: Connection) {
         if self.count >= IDLE_MAX {
             self.drop_oldest();
+        }
+        if self.connections.len() >= ENDPOINTS_MAX {
+            self.connections.retain(|_, connections| !connections.is_empty());
         }
         let connections = self.connections.entry(key).or_default();
         if connections.len() < IDLE_PER_ENDPOINT_MAX {
@@ -171,8 +203,8 @@ impl Idle {
 
     fn drop_oldest(&mut self) {
         let first = |connections: &VecDeque<(Instant, Connection)>| connections.front().map(|(since, _)| *since);
-        let oldest =
-            self.connections.iter().min_by_key(|(_, connections)| first(connections)).map(|(key, _)| key.clone());
+        let kept = self.connections.iter().filter(|(_, connections)| !connections.is_empty());
+        let oldest = kept.min_by_key(|(_, connections)| first(connections)).map(|(key, _)| key.clone());
         let Some(connections) = oldest.as_ref().and_then(|key| self.connections.get_mut(key)) else { return };
         connections.pop_front();
         self.count -= 1;

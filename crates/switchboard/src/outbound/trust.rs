@@ -1,7 +1,7 @@
 //! Which certificates of the other side are trusted, and which one is shown to it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WantsClientCert, WebPkiServerVerifier};
@@ -10,7 +10,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    WantsVerifier,
 };
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 use super::client::BuildError;
 
@@ -90,35 +93,75 @@ impl Trust {
     }
 
     fn decide_servers(&self) -> Result<ServersDecided, BuildError> {
+        let verifier = self.verifier()?;
+        Ok(config_builder()?.dangerous().with_custom_certificate_verifier(verifier))
+    }
+
+    /// What decides about the certificate of a server.
+    fn verifier(&self) -> Result<Arc<dyn ServerCertVerifier>, BuildError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        // The provider is named, because a process-wide default is for the program to install, and it may not have.
-        let builder = ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(|error| BuildError::new(format!("TLS for outbound calls could not be set up: {error}")))?;
-        Ok(match self {
-            Self::PublicAuthorities => builder.with_root_certificates(public_authorities()),
+        let by_authorities = |roots: RootCertStore| -> Result<Arc<dyn ServerCertVerifier>, BuildError> {
+            let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
+            Ok(verifier.map_err(|error| BuildError::new(format!("the authorities cannot be trusted: {error}")))?)
+        };
+        match self {
+            Self::PublicAuthorities => by_authorities(public_authorities()),
             Self::PublicAuthoritiesAnd(file) => {
                 let mut roots = public_authorities();
                 add(&mut roots, file)?;
-                builder.with_root_certificates(roots)
+                by_authorities(roots)
             }
             Self::Authorities(file) => {
                 let mut roots = RootCertStore::empty();
                 add(&mut roots, file)?;
-                let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
-                let verifier = verifier
-                    .build()
-                    .map_err(|error| BuildError::new(format!("{}: cannot be trusted: {error}", file.display())))?;
-                builder.with_webpki_verifier(verifier)
+                by_authorities(roots)
             }
             Self::Certificate(file) => {
                 let trusted = certificates(file)?.swap_remove(0);
-                builder.dangerous().with_custom_certificate_verifier(Arc::new(Pinned { trusted, provider }))
+                Ok(Arc::new(Pinned { trusted, provider: provider.clone() }))
             }
-            Self::Everything => builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified { provider })),
-            Self::WithClientCertificate { servers, .. } => return servers.decide_servers(),
-        })
+            Self::Everything => Ok(Arc::new(Unverified { provider: provider.clone() })),
+            Self::WithClientCertificate { servers, .. } => servers.verifier(),
+        }
     }
+
+    /// Makes a TLS handshake that accepts every certificate, and says what was shown and what this trust thinks of it. Nothing may be
+    /// sent over such a connection. For programs that tell people why an agent cannot be called.
+    ///
+    /// # Errors
+    /// When there is no handshake, or a file of certificates cannot be used, in words.
+    #[doc(hidden)]
+    pub async fn examine(&self, host: &str, stream: TcpStream) -> Result<ShownCertificate, String> {
+        let name =
+            ServerName::try_from(host.to_owned()).map_err(|_| "TLS is not possible with this name".to_owned())?;
+        let witness =
+            Arc::new(Witness { usual: self.verifier().map_err(|error| error.to_string())?, seen: Mutex::default() });
+        let config = config_builder().map_err(|error| error.to_string())?;
+        let config = config.dangerous().with_custom_certificate_verifier(witness.clone()).with_no_client_auth();
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(|error| error.to_string())?;
+        let seen = witness.seen.lock().unwrap_or_else(PoisonError::into_inner).take();
+        seen.ok_or_else(|| "the server showed no certificate".to_owned())
+    }
+}
+
+/// What a server showed, and what a client would have said to it.
+#[doc(hidden)]
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ShownCertificate {
+    /// In DER form.
+    pub leaf: Vec<u8>,
+    /// How many certificates came.
+    pub chain: usize,
+    /// Why it is not trusted.
+    pub refusal: Option<CertificateError>,
+}
+
+/// The provider is named, because a process-wide default is for the program to install, and it may not have.
+fn config_builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, BuildError> {
+    ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| BuildError::new(format!("TLS for outbound calls could not be set up: {error}")))
 }
 
 fn public_authorities() -> RootCertStore {
@@ -143,6 +186,55 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, BuildError>
         return Err(BuildError::new(format!("{}: holds no certificate in PEM form", file.display())));
     }
     Ok(all)
+}
+
+/// Lets every certificate pass, and keeps what another verifier says of it.
+#[derive(Debug)]
+struct Witness {
+    usual: Arc<dyn ServerCertVerifier>,
+    seen: Mutex<Option<ShownCertificate>>,
+}
+
+impl ServerCertVerifier for Witness {
+    fn verify_server_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let refusal = match self.usual.verify_server_cert(leaf, others, name, ocsp, now) {
+            Ok(_) => None,
+            Err(Error::InvalidCertificate(error)) => Some(error),
+            Err(_) => Some(CertificateError::BadEncoding),
+        };
+        let seen = ShownCertificate { leaf: leaf.to_vec(), chain: others.len() + 1, refusal };
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.usual.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.usual.supported_verify_schemes()
+    }
 }
 
 /// Accepts one certificate and no other. That the server has its key is proved as always.

@@ -1,11 +1,9 @@
 //! Checks of the card. They look at what was fetched and call nothing.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
 use super::super::bench::{Checked, Finding, fault, hold, shown_head, shown_json, skip};
-use super::super::card::Card;
+use super::super::card::{Card, Signatures, protected_header};
 use super::super::catalog::{CARD, Check, Run};
 use super::super::wire::{Raw, shown};
 use super::{may, must, should};
@@ -82,6 +80,22 @@ pub(super) const CHECKS: &[Check] = &[
         CARD,
         "The protected header of a signature MUST have alg and kid.",
         Run::Card(signatures),
+    ),
+    should(
+        "card-signature-type",
+        "CARD-SIGN-003",
+        "8.4.2",
+        CARD,
+        "The protected header of a signature SHOULD have the typ JOSE.",
+        Run::Card(signature_type),
+    ),
+    must(
+        "card-signature-verified",
+        "CARD-SIGN-001, CARD-SIGN-002",
+        "8.4.1, 8.4.3",
+        CARD,
+        "The card is signed in its canonical form (RFC 8785), without its signatures, with the key that the signature names.",
+        Run::Card(signature_verified),
     ),
     should(
         "card-cache-control",
@@ -202,20 +216,39 @@ fn security_names(card: &Card) -> Checked {
     Ok(())
 }
 
+/// The protected headers of the signatures.
+fn signature_headers(card: &Card) -> Result<Vec<Value>, Finding> {
+    let all = card.json["signatures"].as_array().filter(|all| !all.is_empty());
+    all.map(|all| all.iter().map(protected_header).collect()).ok_or_else(|| skip("the card is not signed"))
+}
+
 fn signatures(card: &Card) -> Checked {
-    let Some(all) = card.json["signatures"].as_array().filter(|all| !all.is_empty()) else {
-        return Err(skip("the card is not signed"));
-    };
-    for (i, each) in all.iter().enumerate() {
-        let header = URL_SAFE_NO_PAD.decode(each["protected"].as_str().unwrap_or_default()).unwrap_or_default();
-        let header: Value = serde_json::from_slice(&header).unwrap_or_default();
+    for (i, header) in signature_headers(card)?.iter().enumerate() {
         for name in ["alg", "kid"] {
             hold(header[name].is_string(), &format!("{name} in the protected header of signatures[{i}]"), || {
-                shown_json(&header)
+                shown_json(header)
             })?;
         }
     }
     Ok(())
+}
+
+fn signature_type(card: &Card) -> Checked {
+    for (i, header) in signature_headers(card)?.iter().enumerate() {
+        hold(header["typ"] == "JOSE", &format!("typ JOSE in the protected header of signatures[{i}]"), || {
+            shown_json(header)
+        })?;
+    }
+    Ok(())
+}
+
+fn signature_verified(card: &Card) -> Checked {
+    match &card.signatures {
+        Signatures::Unchecked => Err(skip("the card is not signed")),
+        Signatures::NoKeys(why) => Err(skip(why)),
+        Signatures::Verified => Ok(()),
+        Signatures::Refused(why) => Err(fault("a signature that fits the card", why)),
+    }
 }
 
 fn cache_control(card: &Card) -> Checked {

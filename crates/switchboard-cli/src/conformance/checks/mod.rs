@@ -3,6 +3,7 @@
 mod access;
 mod bindings;
 mod card;
+mod delivery;
 mod equal;
 mod list;
 mod push;
@@ -23,6 +24,7 @@ pub(crate) const AREAS: &[(&str, &[Check])] = &[
     ("Listing tasks", list::CHECKS),
     ("Streams", streams::CHECKS),
     ("Push notifications", push::CHECKS),
+    ("Delivered webhooks", delivery::CHECKS),
     ("Versions and extensions", versions::CHECKS),
     ("Extended card, credentials, tenants", access::CHECKS),
     ("What each binding has of its own", bindings::CHECKS),

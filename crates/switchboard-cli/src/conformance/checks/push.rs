@@ -1,5 +1,5 @@
 //! Checks of the four calls on push notification configurations. Nothing is delivered: the task has ended, or its webhook is at an
-//! address that is reserved for documentation.
+//! address that is reserved for documentation. What is delivered is looked at in `delivery`.
 
 use serde_json::{Value, json};
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use switchboard::ServerBuilder;
+use switchboard::{Server, ServerBuilder};
 
 use super::super::args::ConformanceArgs;
 use super::super::report::{Report, Status};
-use super::planted::{TOKEN, messages, minimal, with_extension, with_tenant, with_tokens};
-use super::served::{NOTHING, Plant, Served, usual};
+use super::planted::{TOKEN, messages, minimal, signed, with_extension, with_tenant, with_tokens};
+use super::served::{ALL, NOTHING, Plant, Served, demo, usual};
 use super::{args, faults, report};
 
 async fn checked(builder: ServerBuilder, change: impl FnOnce(&mut ConformanceArgs)) -> Report {
@@ -38,6 +38,8 @@ async fn our_server_passes_on_every_binding_and_version() {
     let expected = [
         "auth-challenge",
         "auth-required",
+        "card-signature-type",
+        "card-signature-verified",
         "card-signatures",
         "extended-card",
         "extended-card-secret",
@@ -48,6 +50,23 @@ async fn our_server_passes_on_every_binding_and_version() {
         "tenant-accepted",
     ];
     assert_eq!(skipped(&report), expected.into());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_server_passes_with_signed_cards() {
+    let report = checked(signed(), |args| args.only = vec!["card".to_owned()]).await;
+    let skipped = skipped(&report);
+    for check in ["card-signatures", "card-signature-type", "card-signature-verified"] {
+        assert!(!skipped.contains(check), "{check}: {}", report.text());
+    }
+}
+
+#[tokio::test]
+async fn webhooks_at_addresses_that_the_agent_refuses_are_not_waited_for() {
+    let builder = Server::builder().agent(demo()).interfaces(ALL);
+    let report = checked(builder, |args| args.only = vec!["push-delivered".to_owned()]).await;
+    assert!(skipped(&report).contains("push-delivered"), "{}", report.text());
+    assert!(report.text().contains("may not be called"), "{}", report.text());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

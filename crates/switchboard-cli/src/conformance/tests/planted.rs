@@ -4,10 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::{Method, StatusCode};
 use serde_json::json;
-use switchboard::{AgentBuilder, CardForm, Part, Replies, Server, ServerBuilder, Skill, Tokens, Turn};
+use switchboard::{
+    AgentBuilder, CardForm, KeyAlgorithm, Part, Replies, Server, ServerBuilder, SigningKeys, Skill, Tokens, Turn,
+};
 
 use super::broken::{Broken, GRPC, HTTP, RPC, answers, asks, streams};
-use super::served::{ALL, Answered, Asked, demo};
+use super::served::{ALL, Answered, Asked, demo, usual};
 
 pub(super) const TOKEN: &str = "a-long-token-for-tests";
 
@@ -36,6 +38,23 @@ pub(super) fn messages() -> ServerBuilder {
         Ok(())
     });
     Server::builder().agent(agent.traits(|traits| traits.with_replies(Replies::Message))).interfaces(ALL)
+}
+
+pub(super) fn signed() -> ServerBuilder {
+    usual().signing_keys(SigningKeys::generate(KeyAlgorithm::Es256).unwrap())
+}
+
+/// Registers a webhook as a client of 0.3 does, so that it is posted in the form of 0.3.
+fn register_in_0_3(asked: &mut Asked) {
+    if asked.is("CreateTaskPushNotificationConfig") {
+        asked.headers.remove("a2a-version");
+        asked.edit(|json| {
+            let config = json["params"].take();
+            json["method"] = json!("tasks/pushNotificationConfig/set");
+            let own = json!({ "id": config["id"], "url": config["url"] });
+            json["params"] = json!({ "taskId": config["taskId"], "pushNotificationConfig": own });
+        });
+    }
 }
 
 /// Names the tenant on the interfaces of 1.0 and leaves out the others, which have none.
@@ -125,6 +144,23 @@ pub(super) const PUSH: &[Broken] = &[
             answered.edit(|json| *json = json!({ "jsonrpc": "2.0", "id": json["id"], "result": {} }));
         }
     }),
+    asks("a webhook that is never posted", "push-delivered", RPC, |asked| {
+        if asked.is("CreateTaskPushNotificationConfig") {
+            asked.edit(|json| json["params"]["url"] = json!("https://example.com/elsewhere"));
+        }
+    }),
+    asks("a webhook without its credentials", "push-delivered-credentials", RPC, |asked| {
+        if asked.is("CreateTaskPushNotificationConfig") {
+            asked.edit(|json| drop(json["params"].as_object_mut().unwrap().remove("authentication")));
+        }
+    }),
+    asks("a webhook in the form of 0.3", "push-delivered-payload", RPC, register_in_0_3),
+    asks("a webhook with the content type of 0.3", "push-delivered-content-type", RPC, register_in_0_3),
+    asks("a deletion after which webhooks go on", "push-delete-stops", RPC, |asked| {
+        if asked.is("DeleteTaskPushNotificationConfig") {
+            asked.edit(|json| json["method"] = json!("GetTaskPushNotificationConfig"));
+        }
+    }),
     answers("push that is not declared fails otherwise", "push-not-declared", RPC, |asked, answered| {
         if asked.is("CreateTaskPushNotificationConfig") {
             answered.edit(|json| json["error"]["code"] = json!(-32001));
@@ -137,6 +173,19 @@ static LEFT: AtomicUsize = AtomicUsize::new(0);
 static SECOND_DELETE: AtomicUsize = AtomicUsize::new(0);
 
 pub(super) const OTHERS: &[Broken] = &[
+    answers("a signature without a type", "card-signature-type", "card", |asked, answered| {
+        if asked.is_card() {
+            // {"alg":"ES256","kid":"k"}
+            let signature = json!({ "protected": "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsifQ", "signature": "AA" });
+            answered.edit(|card| card["signatures"] = json!([signature]));
+        }
+    }),
+    answers("a card that was changed after it was signed", "card-signature-verified", "card", |asked, answered| {
+        if asked.is_card() && !asked.is("jwks") {
+            answered.edit(|card| card["description"] = json!("another one"));
+        }
+    })
+    .of(signed),
     answers("a card at the old path", "card-well-known", "card", |asked, answered| {
         if asked.path.contains("agent-card.json") {
             answered.status = StatusCode::NOT_FOUND;

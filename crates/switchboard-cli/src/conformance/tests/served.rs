@@ -124,7 +124,7 @@ pub(crate) const ALL: [ProtocolBinding; 3] =
 
 /// The demo agent on every binding.
 pub(crate) fn usual() -> ServerBuilder {
-    Server::builder().agent(demo()).interfaces(ALL)
+    Server::builder().agent(demo()).interfaces(ALL).outbound_allow(["127.0.0.1"])
 }
 
 impl Served {

@@ -51,7 +51,7 @@ pub(super) async fn call(exchange: &Exchange<'_>, package: Package) -> Result<An
     *request.method_mut() = Method::POST;
     *request.uri_mut() = uri.parse().map_err(|_| unsendable("the URL of the call"))?;
     let headers = request.headers_mut();
-    headers.extend(exchange.headers()?);
+    exchange.put_headers(headers)?;
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     headers.insert(TE, HeaderValue::from_static("trailers"));
     let mut limits = RequestLimits::stream();

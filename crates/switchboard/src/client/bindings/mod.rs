@@ -38,6 +38,8 @@ const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 const X_A2A_EXTENSIONS: HeaderName = HeaderName::from_static("x-a2a-extensions");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// The headers of an ordinary call, with those that the connection adds; room for them is made at once.
+const HEADERS_USUAL: usize = 10;
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// One call on its way to one place.
@@ -166,35 +168,39 @@ impl Exchange<'_> {
             Form::JsonRpc(dialect) => (Transport::JsonRpc, dialect),
             Form::Http(dialect) => (Transport::Http, dialect),
             #[cfg(feature = "grpc")]
-            Form::Grpc(package) => return grpc::call(self, package).await,
+            Form::Grpc(package) => return Box::pin(grpc::call(self, package)).await,
         };
+        let answer = self.send(dialect, over).await?;
+        self.read(dialect, answer).await
+    }
+
+    fn written(&self, dialect: Dialect, over: Transport) -> Result<http::Request<Bytes>, CallError> {
         let call = OutgoingCall {
             request: self.request,
             over,
             tenant: self.target.tenant.as_deref(),
             idempotency_key: self.caller.idempotency_key.as_deref(),
         };
-        let written = dialect.write_call(&call).map_err(CallError::unwritable)?;
-        let call = match written {
+        let call = match dialect.write_call(&call).map_err(CallError::unwritable)? {
             WrittenCall::JsonRpc { method, params } => jsonrpc::request(self, method, &params),
             WrittenCall::Http { verb, path, body } => http_json::request(self, verb, &path, body)?,
         };
-        let answer = self.send(call).await?;
-        self.read(dialect, answer).await
+        let mut request = http::Request::new(call.body);
+        *request.method_mut() = call.verb.parse().map_err(|_| unsendable("the method"))?;
+        *request.uri_mut() = with_query(call.uri, self.proof)?;
+        let headers = request.headers_mut();
+        headers.reserve(HEADERS_USUAL);
+        self.put_headers(headers)?;
+        headers.insert(ACCEPT, call.accept);
+        call.content_type.map(|content_type| headers.insert(CONTENT_TYPE, content_type));
+        Ok(request)
     }
 
     fn is_streamed(&self) -> bool {
         matches!(self.request, Request::SendStreamingMessage(_) | Request::SubscribeToTask { .. })
     }
 
-    async fn send(&self, call: HttpCall) -> Result<Response<AnswerBody>, CallError> {
-        let mut request = http::Request::new(call.body);
-        *request.method_mut() = call.verb.parse().map_err(|_| unsendable("the method"))?;
-        *request.uri_mut() = with_query(call.uri, self.proof)?;
-        let headers = request.headers_mut();
-        headers.extend(self.headers()?);
-        headers.insert(ACCEPT, call.accept);
-        call.content_type.map(|content_type| headers.insert(CONTENT_TYPE, content_type));
+    async fn send(&self, dialect: Dialect, over: Transport) -> Result<Response<AnswerBody>, CallError> {
         let left = self.until.saturating_duration_since(Instant::now());
         let mut limits = if self.is_streamed() { RequestLimits::stream() } else { RequestLimits::default() };
         if self.is_streamed() {
@@ -206,11 +212,10 @@ impl Exchange<'_> {
         }
         // Whether a message is sent again is decided by the caller, who keeps in mind that it may have arrived.
         let is_send = matches!(self.request, Request::SendMessage(_) | Request::SendStreamingMessage(_));
-        self.shared.http.send(request, &limits, self.named, !is_send).await
+        self.shared.http.send(|| self.written(dialect, over), &limits, self.named, !is_send).await
     }
 
-    fn headers(&self) -> Result<HeaderMap, CallError> {
-        let mut headers = HeaderMap::new();
+    fn put_headers(&self, headers: &mut HeaderMap) -> Result<(), CallError> {
         let version = self.target.form.version();
         if let Some(version) = version {
             headers.insert(A2A_VERSION, HeaderValue::from_static(version));
@@ -222,21 +227,24 @@ impl Exchange<'_> {
             }
             Ok(())
         };
-        let extensions = self.caller.extensions.join(", ");
-        let name = if version == Some("1.0") { A2A_EXTENSIONS } else { X_A2A_EXTENSIONS };
-        put(name, Some(extensions.as_str()).filter(|extensions| !extensions.is_empty()))?;
+        if !self.caller.extensions.is_empty() {
+            let name = if version == Some("1.0") { A2A_EXTENSIONS } else { X_A2A_EXTENSIONS };
+            put(name, Some(&self.caller.extensions.join(", ")))?;
+        }
         put(IDEMPOTENCY_KEY, self.caller.idempotency_key.as_deref())?;
         put(LAST_EVENT_ID, self.caller.last_event_id.as_deref())?;
         put(TRACEPARENT, self.caller.trace_parent.as_deref())?;
-        headers.extend(self.proof.headers.clone());
-        Ok(headers)
+        if !self.proof.headers.is_empty() {
+            headers.extend(self.proof.headers.clone());
+        }
+        Ok(())
     }
 
     async fn read(&self, dialect: Dialect, answer: Response<AnswerBody>) -> Result<Answered, Failure> {
         let (head, mut body) = answer.into_parts();
         let status = head.status.as_u16();
         let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let media_type = content_type.split(';').next().unwrap_or_default().trim();
         if !head.status.is_success() {
             return Err(self.refusal(dialect, status, &head.headers, &read_refusal(body).await));
         }
@@ -248,7 +256,7 @@ impl Exchange<'_> {
         };
         // The first letter of a comment, or of `data`, `event`, `id` or `retry`. JSON begins with none of them.
         let looks_like_events = matches!(begun.first(), Some(b':' | b'd' | b'e' | b'i' | b'r'));
-        if media_type == "text/event-stream" || looks_like_events {
+        if media_type.eq_ignore_ascii_case("text/event-stream") || looks_like_events {
             let mut events = Box::new(SseReader {
                 body,
                 parser: SseParser::new(self.shared.limits.event_bytes_max),
@@ -261,7 +269,7 @@ impl Exchange<'_> {
                 true => Ok(Answered::Events(EventReader::Sse(events))),
                 // Some servers stream whatever they are asked. The first event that answers the call is its answer.
                 false => match events.next_event().await? {
-                    Some(event) => self.reply(dialect, event.data.as_bytes(), status, &media_type).map(Answered::Reply),
+                    Some(event) => self.reply(dialect, event.data.as_bytes(), status, media_type).map(Answered::Reply),
                     None => Err(CallError::invalid_answer("the answer is a stream without events").into()),
                 },
             };
@@ -271,11 +279,20 @@ impl Exchange<'_> {
             true => read_at_most(begun, body, self.shared.limits.reply_bytes_max).await?,
             false => read(body).await?,
         };
-        self.reply(dialect, &body, status, &media_type).map(Answered::Reply)
+        self.reply(dialect, &body, status, media_type).map(Answered::Reply)
     }
 
     /// Reads the body of an answer that says it is one.
     fn reply(&self, dialect: Dialect, body: &[u8], status: u16, media_type: &str) -> Result<Reply, Failure> {
+        // The answers to these calls are read to their end and in the usual form stand last in their envelope, which then need not be
+        // read on its own.
+        if matches!(self.target.form, Form::JsonRpc(Dialect::V1_0 | Dialect::V0_3))
+            && matches!(self.request, Request::SendMessage(_) | Request::GetTask { .. })
+            && let Some(result) = jsonrpc::last_result(body)
+            && let Ok(reply) = dialect.read_reply(self.request, result, &self.shared.limits.decode)
+        {
+            return Ok(reply);
+        }
         let result = match matches!(self.target.form, Form::JsonRpc(_)) {
             true => match jsonrpc::open(body) {
                 jsonrpc::Opened::Result(result) => result,

@@ -162,7 +162,7 @@ impl Shared {
         let mut limits = RequestLimits::default();
         limits.total = Some(self.limits.call);
         limits.body_bytes_max = Some(METADATA_BYTES_MAX);
-        let answer = self.http.send(request, &limits, named, true).await?;
+        let answer = self.http.send(|| Ok(request.clone()), &limits, named, true).await?;
         if answer.status() != StatusCode::OK {
             return Err(unusable(&format!("HTTP {}", answer.status().as_u16())));
         }

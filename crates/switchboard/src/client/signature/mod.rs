@@ -17,6 +17,7 @@ use http::header::ACCEPT;
 use http::{HeaderValue, Request, StatusCode};
 use serde::Deserialize;
 use switchboard_core::dialect::json::{DecodeLimits, excerpt};
+use switchboard_core::dialect::v1_0::encode_card;
 use switchboard_core::model::{AgentCard, AgentCardSignature};
 use tokio::time::Instant;
 
@@ -405,19 +406,42 @@ impl Shared {
         Ok(keys)
     }
 
+    /// What the signatures of an extended card show. It came as the answer to a call, so they are checked on the card as it was
+    /// understood, written in the form of 1.0.
+    pub(super) async fn extended_signature_status(&self, card: &AgentCard) -> SignatureStatus {
+        let mut json = Vec::new();
+        encode_card(card, &mut json);
+        match DiscoveredCard::read(Bytes::from(json), None, &self.limits.decode) {
+            Ok(found) => self.signature_status(&found).await,
+            Err(error) => SignatureStatus::Unverifiable { reason: error.to_string() },
+        }
+    }
+
     /// Refuses a card that is not verified, where only verified ones are wanted.
     pub(super) async fn check_signature(&self, found: &DiscoveredCard) -> Result<(), CallError> {
-        if !self.requires_signed_cards {
-            return Ok(());
+        match self.requires_signed_cards {
+            true => require_verified(self.signature_status(found).await),
+            false => Ok(()),
         }
-        let why = match self.signature_status(found).await {
-            SignatureStatus::Verified { .. } => return Ok(()),
-            SignatureStatus::Unverifiable { reason } => reason,
-            SignatureStatus::Absent => "the card is not signed".to_owned(),
-        };
-        let why = format!("only agents with a verified card may be called: {why}");
-        Err(CallError::new(CallErrorKind::CardNotVerified, why))
     }
+
+    /// The same for an extended card.
+    pub(super) async fn check_extended_signature(&self, card: &AgentCard) -> Result<(), CallError> {
+        match self.requires_signed_cards {
+            true => require_verified(self.extended_signature_status(card).await),
+            false => Ok(()),
+        }
+    }
+}
+
+fn require_verified(status: SignatureStatus) -> Result<(), CallError> {
+    let why = match status {
+        SignatureStatus::Verified { .. } => return Ok(()),
+        SignatureStatus::Unverifiable { reason } => reason,
+        SignatureStatus::Absent => "the card is not signed".to_owned(),
+    };
+    let why = format!("only agents with a verified card may be called: {why}");
+    Err(CallError::new(CallErrorKind::CardNotVerified, why))
 }
 
 #[cfg(test)]

@@ -186,8 +186,8 @@ async fn a_connection_that_the_other_side_closes_is_not_waited_for() {
     let url: Uri = format!("http://127.0.0.1:{}/", receiver.port).parse().unwrap();
     let stream: Stream = TokioIo::new(Box::new(TcpStream::connect(("127.0.0.1", receiver.port)).await.unwrap()));
     let (sender, connection) = hyper::client::conn::http1::handshake(stream).await.unwrap();
-    let mut connection = Connection::new(sender, connection);
-    let request = Request::post("/").header("host", "x").body(Full::from("{}")).unwrap();
+    let mut connection = Connection::new(sender, connection, "x".parse().unwrap());
+    let request = Request::post("/").body(Full::from("{}")).unwrap();
     assert_eq!(connection.send(request).await.unwrap().status(), 204);
     let pool = Pool::default();
     let key = Key::of(&url).unwrap();
