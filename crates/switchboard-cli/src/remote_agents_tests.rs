@@ -14,6 +14,7 @@ async fn agents_in(folder: &Path, typed: &[&str]) -> Result<String, Failure> {
 }
 
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the server of a test is a task of its runtime")]
 async fn an_agent_is_accepted_compared_accepted_again_and_forgotten() {
     let card = LiveCard::default();
     let echo = AgentBuilder::from_fn("Echo", |turn: Turn| async move { Ok(turn.answer(turn.text()).await?) })

@@ -363,8 +363,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn messages_beyond_the_rate_wait() {
-        let mut options = RelayOptions::default();
-        options.sends_per_second_max = Some(2);
+        let options = RelayOptions { sends_per_second_max: Some(2), ..RelayOptions::default() };
         let upstream = Upstream::new("http://127.0.0.1:1", Client::builder(), options, Box::new(|_| ())).unwrap();
         assert!(upstream.admit_send().is_ok() && upstream.admit_send().is_ok());
         let Err(Admission::Rate(wait)) = upstream.admit_send() else { panic!("the third is too much") };
