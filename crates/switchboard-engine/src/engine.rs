@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use switchboard_core::call::{BoxFuture, Caller, Endpoint, Owner, Reply, Request};
@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use crate::audit::{self, AuditLevel, Auditor};
 use crate::budget::Budget;
 use crate::clock_guard::ClockGuard;
+use crate::continuations::{continue_forever, process_call};
 use crate::engine_state::{Counters, EngineState, Registered};
 use crate::health::{Health, Readiness};
 use crate::limits::Limits;
@@ -22,7 +23,8 @@ use crate::ports::audit::AuditEntry;
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::store::{Scope, StoreStats};
 use crate::ports::{
-    Clock, Dispatch, Hints, Ids, Links, Quarantine, Store, Webhook, WebhookAnswer, WebhookCall, WebhookError,
+    Callee, CalleeError, Callees, Clock, Dispatch, Hints, Ids, Links, Quarantine, Store, Webhook, WebhookAnswer,
+    WebhookCall, WebhookError,
 };
 use crate::push::{OutboxAdmin, deliver_forever, endpoint_queues};
 use crate::runs::{FairSlots, RunHoldUse, RunRegistry, SelfFire, StreamedRuns, give_back, process, sweep};
@@ -44,6 +46,7 @@ pub struct EngineBuilder {
     ids: Arc<dyn Ids>,
     webhook: Arc<dyn Webhook>,
     dispatch: Option<Arc<dyn Dispatch>>,
+    callees: Option<Arc<dyn Callees>>,
     limits: Limits,
     agents: HashMap<AgentName, Arc<Registered>>,
     logs_completed: bool,
@@ -101,6 +104,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Where agents find the agents outside this process that they call
+    /// ([`Turn::call`](crate::runs::Turn::call)). Without it they can call each other.
+    #[must_use]
+    pub fn callees(mut self, callees: Arc<dyn Callees>) -> Self {
+        self.callees = Some(callees);
+        self
+    }
+
     /// What the engine allows; see [`Limits`] for the defaults.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
@@ -133,12 +144,13 @@ impl EngineBuilder {
     /// Builds the engine. It answers calls at once; [`Engine::start`] starts its background loops.
     #[must_use]
     pub fn build(self) -> Engine {
-        let Self { store, hints, clock, ids, webhook, dispatch, limits, agents, logs_completed, audit } = self;
+        let Self { store, hints, clock, ids, webhook, dispatch, callees, limits, agents, logs_completed, audit } = self;
         let tails = Tails::new(limits.tail_updates_max, limits.tail_bytes_max);
         hints.listen(tails.clone());
         let mut served: Vec<_> = agents.keys().cloned().collect();
         served.sort();
-        let engine = EngineState {
+        let engine = Arc::new_cyclic(|engine: &Weak<EngineState>| EngineState {
+            callees: Arc::new(OwnCallees { engine: engine.clone(), further: callees }),
             store,
             hints,
             clock,
@@ -164,9 +176,10 @@ impl EngineBuilder {
             links: OnceLock::new(),
             deliveries_due: Notify::new(),
             runs_due: Notify::new(),
+            calls_due: Notify::new(),
             prune_due: Notify::new(),
-        };
-        Engine { engine: Arc::new(engine) }
+        });
+        Engine { engine }
     }
 }
 
@@ -181,6 +194,7 @@ impl Engine {
             ids: Arc::new(RandomIds),
             webhook: Arc::new(NoWebhook),
             dispatch: None,
+            callees: None,
             limits: Limits::default(),
             agents: HashMap::new(),
             logs_completed: true,
@@ -200,6 +214,7 @@ impl Engine {
         self.engine.clock_guard.begin(self.engine.store.clock_record(), self.engine.now());
         self.engine.supervisor.spawn(Kind::Sweep, sweep(self.engine.clone()));
         self.engine.supervisor.spawn(Kind::Sweep, deliver_forever(self.engine.clone()));
+        self.engine.supervisor.spawn(Kind::Sweep, continue_forever(self.engine.clone()));
         self.engine.supervisor.spawn(Kind::Sweep, prune_forever(self.engine.clone()));
         let engine = self.engine.clone();
         let pause = Duration::from_millis(engine.limits.store_probe_ms.into());
@@ -213,6 +228,15 @@ impl Engine {
     /// When the store does not answer.
     pub async fn process(&self, task: &TaskId) -> Result<bool, ProtocolError> {
         process(&self.engine, task).await.map_err(|error| self.engine.store_failed(&error))
+    }
+
+    /// Looks after a call that nobody waits for: what came of it is delivered, or it is looked at again later. False if there is nothing to
+    /// do: another process does it, the call is over, or there is none.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn process_call(&self, call: &str) -> Result<bool, ProtocolError> {
+        process_call(&self.engine, call).await.map_err(|error| self.engine.store_failed(&error))
     }
 
     /// The endpoint of one agent.
@@ -402,6 +426,41 @@ pub struct QueueAges {
     pub oldest_run: Duration,
     /// How long the most overdue delivery has been due; none if the store did not answer in time.
     pub oldest_delivery: Option<Duration>,
+}
+
+/// The agents of this process, and those that a port finds.
+struct OwnCallees {
+    /// The engine holds this, so it is not held in turn.
+    engine: Weak<EngineState>,
+    further: Option<Arc<dyn Callees>>,
+}
+
+impl OwnCallees {
+    fn own(&self, name: &str) -> Option<Callee> {
+        let engine = self.engine.upgrade()?;
+        let name = name.trim();
+        let is_named = |agent: &&Arc<Registered>| agent.name.as_str().eq_ignore_ascii_case(name);
+        let agent = engine.agents.get(name).or_else(|| engine.agents.values().find(is_named))?.clone();
+        let id = agent.name.as_str().to_owned();
+        let endpoint = Arc::new(AgentEndpoint { engine, agent });
+        Some(Callee { id, endpoint, recognises_repeats: true, is_local: true })
+    }
+}
+
+impl Callees for OwnCallees {
+    fn find<'a>(&'a self, owner: &'a Owner, name: &'a str) -> BoxFuture<'a, Result<Callee, CalleeError>> {
+        match (self.own(name), &self.further) {
+            (Some(own), _) => Box::pin(std::future::ready(Ok(own))),
+            (None, Some(further)) => further.find(owner, name),
+            (None, None) => Box::pin(std::future::ready(Err(CalleeError::Unknown))),
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        let engine = self.engine.upgrade();
+        let own = engine.iter().flat_map(|engine| engine.served.iter().map(ToString::to_string));
+        own.chain(self.further.iter().flat_map(|further| further.names())).collect()
+    }
 }
 
 struct AgentEndpoint {

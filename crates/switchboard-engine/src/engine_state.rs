@@ -20,7 +20,7 @@ use crate::health::Health;
 use crate::limits::Limits;
 use crate::ports::download::NoLinks;
 use crate::ports::store::{AcceptedTask, OverStorage, Scope, StoreError, StoredTask};
-use crate::ports::{Clock, Hints, Ids, Links, Store, Webhook};
+use crate::ports::{Callees, Clock, Hints, Ids, Links, Store, Webhook};
 use crate::push::SharedEndpointQueues;
 use crate::reply_size::{ReplyBudget, fit, fit_update, is_surely_light, is_surely_light_update, put_links};
 use crate::runs::{AgentSource, FairSlots, RunCounters, RunRegistry, SelfFire, StreamedRuns};
@@ -64,6 +64,8 @@ pub(crate) struct EngineState {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) webhook: Arc<dyn Webhook>,
+    /// The agents that agents of this process can call: those of this process, and those that a port finds.
+    pub(crate) callees: Arc<dyn Callees>,
     /// Set if asynchronous sends are started by a post of the server to itself.
     pub(crate) self_fire: Option<SelfFire>,
     pub(crate) limits: Limits,
@@ -92,6 +94,8 @@ pub(crate) struct EngineState {
     pub(crate) endpoint_queues: SharedEndpointQueues,
     /// Wakes the delivery loop.
     pub(crate) deliveries_due: Notify,
+    /// Wakes the loop that looks after continuations.
+    pub(crate) calls_due: Notify,
     /// Wakes the sweeper.
     pub(crate) runs_due: Notify,
     /// Wakes the loop that prunes.

@@ -38,6 +38,12 @@ pub struct Limits {
     pub retry_backoff_ms_max: u32,
     /// How long an agent may take to clean up after a run of its own that died.
     pub clean_up_ms_max: u32,
+    /// How long the agent that was called may take, once nobody waits for its answer.
+    pub continuation_s_max: u32,
+    /// How often such a call is looked at before it is given up.
+    pub continuation_attempts_max: u32,
+    /// The pause between two looks.
+    pub continuation_pause_ms: u32,
     /// The size of one checkpoint.
     pub checkpoint_bytes_max: usize,
     /// Runs at work in this process at once; more wait until one has ended.
@@ -158,6 +164,9 @@ impl Default for Limits {
             retry_backoff_ms_min: 1_000,
             retry_backoff_ms_max: 300_000,
             clean_up_ms_max: 5_000,
+            continuation_s_max: 600,
+            continuation_attempts_max: 6,
+            continuation_pause_ms: 20_000,
             checkpoint_bytes_max: 64 << 10,
             runs_max: 100_000,
             runs_queued_max: 10_000,

@@ -2,6 +2,7 @@
 //! dispatch that chooses among them.
 #![warn(missing_docs, missing_debug_implementations)]
 
+pub mod callees;
 pub mod directory;
 pub mod dispatch;
 pub mod hops;

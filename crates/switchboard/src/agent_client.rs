@@ -201,15 +201,9 @@ impl Sent {
     /// status.
     #[must_use]
     pub fn text(&self) -> String {
-        let task = match self {
-            Self::Message(message) => return message.text(),
-            Self::Task(task) => task,
-        };
-        let written: Vec<String> = task.artifacts.iter().map(|artifact| artifact.text()).collect();
-        let written = written.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
-        match &task.status.message {
-            Some(message) if written.is_empty() => message.text(),
-            Some(_) | None => written,
+        match self {
+            Self::Message(message) => message.text(),
+            Self::Task(task) => task.answer_text(),
         }
     }
 }

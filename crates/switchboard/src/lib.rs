@@ -93,7 +93,11 @@ pub use switchboard_engine::AuditLevel;
 #[cfg(feature = "server")]
 pub use switchboard_engine::Engine;
 #[cfg(feature = "server")]
+pub use switchboard_engine::hops;
+#[cfg(feature = "server")]
 pub use switchboard_engine::limits::Limits;
+#[cfg(feature = "server")]
+pub use switchboard_engine::ports::{Callee, CalleeError, Callees};
 /// A type of yours with state, rather than a function:
 ///
 /// ```
@@ -171,11 +175,40 @@ pub use switchboard_engine::runs::Agent;
 /// assert_eq!(task.artifacts[0].text(), "3 words on 2 pages");
 /// # });
 /// ```
+///
+/// Calling another agent, of the same server or of its directory: the call is found again after a crash, and is canceled with the
+/// task.
+///
+/// ```
+/// use switchboard::{AgentBuilder, AgentError, Server, Turn};
+///
+/// async fn translate(turn: Turn) -> Result<(), AgentError> {
+///     turn.answer(if turn.text() == "Good morning" { "Bom dia" } else { "Não sei" }).await?;
+///     Ok(())
+/// }
+///
+/// async fn greet(turn: Turn) -> Result<(), AgentError> {
+///     let translated = turn.call_and_wait("translator", turn.text()).await?;
+///     turn.answer(format!("They say: {}", translated.text())).await?;
+///     Ok(())
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let server = Server::builder()
+///     .agent(AgentBuilder::from_fn("Concierge", greet))
+///     .agent(AgentBuilder::from_fn("Translator", translate))
+///     .build()
+///     .unwrap();
+/// let answer = server.local("concierge").unwrap().send_text("Good morning").await.unwrap();
+/// assert_eq!(answer.text(), "They say: Bom dia");
+/// # });
+/// ```
 #[cfg(feature = "server")]
 pub use switchboard_engine::runs::Turn;
 #[cfg(feature = "server")]
 pub use switchboard_engine::runs::{
-    AgentError, ArtifactWriter, Backoff, Effects, ErrorDetails, Idempotency, Recovery, Replies, Traits, TurnError,
+    AgentCallError, AgentError, ArtifactWriter, Backoff, Call, CallAnswer, CallMessage, CalledBack, Effects,
+    ErrorDetails, Idempotency, Recovery, Replies, Traits, TurnError,
 };
 #[cfg(feature = "sqlite")]
 pub use switchboard_stores::sqlite::{SecretKeySource, SecretKeys, SecretKeysError, SqliteOptions, Synchronous};

@@ -2,6 +2,7 @@
 //! one that dies.
 
 mod besieged;
+mod calls;
 mod chaos;
 mod commands;
 mod disk_full;

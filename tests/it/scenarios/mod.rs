@@ -2,8 +2,10 @@
 //! hold.
 
 mod answering;
+mod calling;
 mod canceling;
 mod clocks;
+mod continuations;
 mod crowds;
 mod declared_effects;
 mod direct_replies;

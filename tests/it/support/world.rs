@@ -8,7 +8,7 @@ use switchboard_core::call::Caller;
 use switchboard_core::model::{AgentCapabilities, AgentCard, Timestamp};
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::{CountingIds, MemoryStore};
-use switchboard_engine::ports::{Clock, Dispatch, Hints, Store, Webhook};
+use switchboard_engine::ports::{Callees, Clock, Dispatch, Hints, Store, Webhook};
 use switchboard_engine::runs::AgentSource;
 use switchboard_engine::{Engine, Registered};
 use switchboard_stores::sqlite::{SqliteOptions, SqliteStore};
@@ -107,11 +107,13 @@ pub(crate) struct Setup {
     webhook: Option<Arc<dyn Webhook>>,
     hints: Option<Arc<dyn Hints>>,
     dispatch: Option<Arc<dyn Dispatch>>,
+    callees: Option<Arc<dyn Callees>>,
 }
 
 impl Setup {
     pub(crate) fn on(stock: Stock) -> Self {
-        Self { stock, limits: Limits::default(), agents: Vec::new(), webhook: None, hints: None, dispatch: None }
+        let (webhook, hints, dispatch, callees) = (None, None, None, None);
+        Self { stock, limits: Limits::default(), agents: Vec::new(), webhook, hints, dispatch, callees }
     }
 
     /// On a memory store.
@@ -144,6 +146,11 @@ impl Setup {
         self
     }
 
+    pub(crate) fn callees(mut self, callees: Arc<dyn Callees>) -> Self {
+        self.callees = Some(callees);
+        self
+    }
+
     pub(crate) fn start(self) -> World {
         let world = self.start_frozen();
         world.thaw();
@@ -152,7 +159,7 @@ impl Setup {
 
     /// An engine whose loops stand still: it answers calls, but renews no lease and takes nothing up.
     pub(crate) fn start_frozen(self) -> World {
-        let Self { stock, limits, agents, webhook, hints, dispatch } = self;
+        let Self { stock, limits, agents, webhook, hints, dispatch, callees } = self;
         let mut engine = Engine::builder(stock.open()).clock(stock.clock.clone()).ids(stock.ids.clone()).limits(limits);
         if let Some(webhook) = webhook {
             engine = engine.webhook(webhook);
@@ -162,6 +169,9 @@ impl Setup {
         }
         if let Some(dispatch) = dispatch {
             engine = engine.self_fire(dispatch);
+        }
+        if let Some(callees) = callees {
+            engine = engine.callees(callees);
         }
         let first = agents[0].name.to_string();
         for agent in agents {

@@ -126,6 +126,17 @@ impl Task {
         self.status.state
     }
 
+    /// What the agent answered in words: the text of the artifacts, else of the message of the status.
+    #[must_use]
+    pub fn answer_text(&self) -> String {
+        let written: Vec<String> = self.artifacts.iter().map(|artifact| artifact.text()).collect();
+        let written = written.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+        match &self.status.message {
+            Some(message) if written.is_empty() => message.text(),
+            Some(_) | None => written,
+        }
+    }
+
     /// Replaces the status. If the old status asked a question, its message moves into the history.
     pub fn take_status(&mut self, status: TaskStatus) {
         if self.status.state.is_interrupted() {

@@ -10,6 +10,7 @@ use switchboard_core::model::{
 };
 
 use super::Subject;
+use crate::ports::calls::{CallRow, CallStatus};
 use crate::ports::store::{
     Commit, CommitError, DueRun, LeaseChange, LoggedCommit, Scope, StorageLimits, Store, StoreError, StoredHead,
     Target, TaskKey,
@@ -285,5 +286,32 @@ pub fn webhook(writer: &RecordWriter, id: &str) -> PushConfig {
         url: format!("https://example.com/{id}"),
         token: Some("token".to_owned()),
         authentication: Some(AuthenticationInfo { scheme: "Bearer".to_owned(), credentials: Some("c".to_owned()) }),
+    }
+}
+
+/// A call to `mail` by the run of a task, as it is when it is opened; nothing checks yet whether the run is at work.
+#[must_use]
+pub fn call(subject: &dyn Subject, parent: &RecordWriter, id: &str) -> CallRow {
+    CallRow {
+        id: id.to_owned(),
+        parent: parent.key(),
+        parent_id: parent.head.id.clone(),
+        scope: parent.scope.clone(),
+        turn: 1,
+        agent: "mail".to_owned(),
+        status: CallStatus::Inline,
+        has_left: false,
+        remote_task: None,
+        remote_context: None,
+        attempts: 0,
+        due_at: None,
+        claimed_until: None,
+        give_up_at: None,
+        deliver_to: None,
+        outcome: None,
+        receipt: None,
+        error: None,
+        created_at: now(subject),
+        ended_at: None,
     }
 }

@@ -12,6 +12,7 @@ pub mod accepted_tasks;
 pub mod accepts;
 pub mod artifacts;
 pub mod audit;
+pub mod calls;
 pub mod clocks;
 pub mod given;
 pub mod leases;
@@ -184,6 +185,23 @@ macro_rules! storage_contract {
             storage: the_end_of_a_turn_always_fits,
             storage: a_chunk_counts_once_however_it_is_stored,
             storage: a_send_writes_no_row_for_the_count,
+        }
+    };
+}
+
+/// One test per behaviour of a store that keeps calls. `make` gives a fresh, empty [`Subject`].
+#[macro_export]
+macro_rules! calls_contract {
+    ($make:path) => {
+        $crate::store_contract! { @each $make:
+            calls: a_call_is_recorded_once_and_read_back_whole,
+            calls: every_field_of_a_call_is_kept,
+            calls: a_call_without_a_time_is_never_due,
+            calls: a_call_of_a_run_is_looked_at_when_its_process_is_gone,
+            calls: a_continuation_is_claimed_by_one_and_counts_attempts,
+            calls: what_is_delivered_is_recorded_first_and_ends_once,
+            calls: a_continuation_waits_as_long_as_before_when_the_clock_is_set_back,
+            calls: calls_go_with_their_task,
         }
     };
 }

@@ -3,6 +3,7 @@
 
 mod adapters;
 mod audit;
+mod calls;
 mod deliveries;
 mod reads;
 mod retain;

@@ -12,13 +12,14 @@ use switchboard_core::model::{AgentName, ArtifactId, PushConfig, TaskId, Timesta
 
 use super::tables::Tables;
 use crate::ports::audit::{AuditEntry, AuditPage, AuditRetention};
+use crate::ports::calls::{CallRow, CallStep};
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use crate::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use crate::ports::store::{
     Accepted, AcceptedTask, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, DueRun,
     ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
-use crate::ports::{AuditLog, Clock, Deliveries, Outbox, Runs, TaskLog, Upkeep};
+use crate::ports::{AuditLog, Calls, Clock, Deliveries, Outbox, Runs, TaskLog, Upkeep};
 
 pub const TASKS_MAX_DEFAULT: usize = 10_000;
 /// How many bytes of tasks a process keeps in memory, unless its limits say otherwise.
@@ -47,6 +48,7 @@ impl MemoryStore {
         let (mut tables, now) = self.at_present();
         tables.void_leases();
         tables.void_delivery_claims(now);
+        tables.calls.void_claims(now);
     }
 
     /// Locks the tables and reads the time. The time is read under the lock, so that it goes back only if the clock was
@@ -222,6 +224,43 @@ impl Upkeep for MemoryStore {
 
     fn audit(&self) -> Option<&dyn AuditLog> {
         Some(self)
+    }
+
+    fn calls(&self) -> Option<&dyn Calls> {
+        Some(self)
+    }
+}
+
+impl Calls for MemoryStore {
+    fn open_call(&self, call: CallRow) -> BoxFuture<'_, Result<CallRow, StoreError>> {
+        answer(Ok(self.lock().calls.open(call)))
+    }
+
+    fn change_call(&self, id: &str, step: CallStep) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>> {
+        let (mut tables, now) = self.at_present();
+        answer(Ok(tables.calls.change(id, &step, now)))
+    }
+
+    fn call(&self, id: &str) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>> {
+        answer(Ok(self.lock().calls.get(id).cloned()))
+    }
+
+    fn calls_of(&self, parent: TaskKey) -> BoxFuture<'_, Result<Vec<CallRow>, StoreError>> {
+        answer(Ok(self.lock().calls.of(parent)))
+    }
+
+    fn claim_calls(
+        &self,
+        only: Option<String>,
+        limit: usize,
+        claim_ms: u32,
+    ) -> BoxFuture<'_, Result<Vec<CallRow>, StoreError>> {
+        let (mut tables, now) = self.at_present();
+        answer(Ok(tables.calls.claim(only.as_deref(), limit, claim_ms, now)))
+    }
+
+    fn next_call_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
+        answer(Ok(self.lock().calls.next_at()))
     }
 }
 

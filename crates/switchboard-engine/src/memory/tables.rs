@@ -9,6 +9,7 @@ use switchboard_core::lifecycle::{Folded, Head, Phase};
 use switchboard_core::model::{ArtifactId, Dialect, PushConfig, TaskId, TaskState, Timestamp};
 
 use super::audit::AuditTable;
+use super::calls::CallTable;
 use crate::id_hash::{IdHash, SeededHash};
 use crate::ports::storage::event_bytes;
 use crate::ports::store::{
@@ -45,6 +46,7 @@ pub(super) struct Tables {
     /// Ages are ignored until this time.
     pub(super) held_until: Timestamp,
     pub(super) audit: AuditTable,
+    pub(super) calls: CallTable,
 }
 
 pub(super) struct Record {
@@ -128,6 +130,7 @@ impl Tables {
             seen: Timestamp::default(),
             held_until: Timestamp::default(),
             audit: AuditTable::default(),
+            calls: CallTable::default(),
         }
     }
 
@@ -139,6 +142,7 @@ impl Tables {
         if back_ms >= SET_BACK_MS_MIN {
             self.set_back_runs(back_ms);
             self.set_back_deliveries(back_ms);
+            self.calls.set_back(back_ms);
         }
     }
 
@@ -363,6 +367,7 @@ impl Tables {
     /// Removes a record and all index entries that refer to it.
     pub(super) fn remove(&mut self, key: TaskKey) -> bool {
         let Some(record) = self.records.remove(&key) else { return false };
+        self.calls.remove(key);
         self.bytes = self.bytes.saturating_sub(record.bytes);
         if let Some(bytes) = self.owner_bytes.get_mut(&record.scope.owner) {
             *bytes = bytes.saturating_sub(record.bytes);

@@ -4,6 +4,8 @@
 //! A store is four of them: [`TaskLog`], [`Runs`], [`Deliveries`] and [`Upkeep`].
 
 pub mod audit;
+pub mod callees;
+pub mod calls;
 pub mod deliveries;
 pub mod download;
 pub mod outbox;
@@ -16,6 +18,8 @@ pub mod task_log;
 pub mod upkeep;
 
 pub use audit::AuditLog;
+pub use callees::{Callee, CalleeError, Callees};
+pub use calls::Calls;
 pub use deliveries::Deliveries;
 pub use download::Links;
 pub use outbox::Outbox;

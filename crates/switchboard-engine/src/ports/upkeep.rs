@@ -4,6 +4,7 @@ use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ConfigId, TaskId, TaskState, Timestamp};
 
 use super::audit::AuditLog;
+use super::calls::Calls;
 use super::system::ClockRecord;
 use super::task_log::StoreError;
 
@@ -21,6 +22,11 @@ pub trait Upkeep: Send + Sync {
 
     /// The audit log, if the store keeps one.
     fn audit(&self) -> Option<&dyn AuditLog> {
+        None
+    }
+
+    /// The calls that agents make to other agents, if the store keeps them.
+    fn calls(&self) -> Option<&dyn Calls> {
         None
     }
 

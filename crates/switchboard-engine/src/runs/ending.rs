@@ -13,7 +13,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Head, Phase};
 use switchboard_core::model::{FAILED_UNTOLD, Json, JsonError, Message, Task, TaskState};
 
-use super::ErrorDetails;
+use super::{AgentCallError, ErrorDetails};
 
 type Cause = Box<dyn Error + Send + Sync>;
 
@@ -26,6 +26,8 @@ type Cause = Box<dyn Error + Send + Sync>;
 /// - [`AgentError::told`]: the client reads the whole text;
 /// - [`AgentError::with_details`]: the client reads a summary and an incident id, the details go to the log;
 /// - [`AgentError::timed_out`]: the client reads the text, and the run counts as one that took too long.
+///
+/// An [`AgentCallError`] is told as it is.
 ///
 /// An agent that declares [`ErrorDetails::Full`] shows clients everything.
 pub struct AgentError {
@@ -138,7 +140,12 @@ impl AgentError {
 // Bounded by `Into`, not by `Error`, because neither a text, nor a boxed error, nor `anyhow::Error` is an `Error` itself.
 impl<E: Into<Cause>> From<E> for AgentError {
     fn from(error: E) -> Self {
-        Self { kind: Kind::Hidden, told: None, cause: Some(error.into()) }
+        let cause: Cause = error.into();
+        // What went wrong with a call to another agent is made for the client.
+        match cause.downcast_ref::<AgentCallError>().map(ToString::to_string) {
+            Some(told) => Self { kind: Kind::Told, told: Some(told), cause: None },
+            None => Self { kind: Kind::Hidden, told: None, cause: Some(cause) },
+        }
     }
 }
 

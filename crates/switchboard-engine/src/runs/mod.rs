@@ -7,6 +7,10 @@ mod agent;
 mod artifact_writer;
 mod attached;
 mod background;
+mod call;
+mod call_ending;
+mod call_error;
+mod called_back;
 mod ending;
 mod fair_slots;
 mod recovery;
@@ -22,12 +26,18 @@ pub use agent::{
     Agent, AgentFuture, AgentSource, Backoff, Effects, ErrorDetails, Idempotency, Recovery, Replies, Traits,
 };
 pub use artifact_writer::ArtifactWriter;
+pub use call::{Call, CallAnswer, CallMessage, TURN_CALLS_MAX};
+pub use call_error::AgentCallError;
+pub use called_back::CalledBack;
 pub use ending::{AgentError, Histogram, MICROS_BOUNDS, RunCounters, RunEnd, TurnError};
 pub use run_hold::RunHoldUse;
 pub use turn::Turn;
 
 pub(crate) use attached::{AttachedRun, StreamedRun, StreamedRuns};
 pub(crate) use background::Background;
+pub(crate) use call::{caller, find as find_callee, settle};
+pub(crate) use call_ending::end_left_over;
+pub(crate) use called_back::{CALL_METADATA, Outcome, delivery_id};
 pub(crate) use ending::invalid_response;
 pub(crate) use fair_slots::FairSlots;
 pub(crate) use recovery::{cancel_left_over, give_back};

@@ -14,6 +14,7 @@ use switchboard_core::lifecycle::{Command, Head, Inbound, RunCommand, TurnEnd};
 use switchboard_core::model::{AgentName, Message, Part, Role, TIMED_OUT, TaskState, Timestamp};
 use tokio::time::Instant;
 
+use super::call_ending::cancel_calls;
 use super::registry::HeldRun;
 use super::{Backoff, Begun, Recovery, Run, RunCounters, RunEnd, RunStart};
 use crate::commit::{Record, WriteError};
@@ -70,8 +71,9 @@ pub(super) async fn resume_claimed(
             Ok(None)
         }
         Verdict::End(end) => {
-            if end == End::Canceled {
-                cancel_left_over(engine, &agent, &stored).await;
+            match end {
+                End::Canceled => cancel_left_over(engine, &agent, &stored).await,
+                End::Failed(_) => cancel_calls(engine, stored.key),
             }
             end_claimed(engine, &record, inbound, end, agent.source.runs(), RunEnd::Interrupted).await;
             Ok(None)
@@ -84,7 +86,8 @@ pub(super) async fn resume_claimed(
 }
 
 /// Lets an agent end what its runs have left at work outside, for a task that was canceled while no run was at work on it.
-pub(crate) async fn cancel_left_over(engine: &EngineState, agent: &Registered, stored: &StoredTask) {
+pub(crate) async fn cancel_left_over(engine: &Arc<EngineState>, agent: &Registered, stored: &StoredTask) {
+    cancel_calls(engine, stored.key);
     let folded = &stored.folded;
     let Some(checkpoint) = folded.checkpoint.as_ref().or(folded.earlier_checkpoint.as_ref()) else { return };
     let at_most = Duration::from_millis(u64::from(engine.limits.clean_up_ms_max));

@@ -23,6 +23,10 @@ use crate::ports::store::{Scope, StoredHead, StoredTask};
 /// The key in a request's metadata by which a call asks for its own limit, in whole seconds.
 pub(crate) const ASK_KEY: &str = "switchboard.runTimeoutSeconds";
 
+/// The key in a request's metadata that says how many seconds the caller has left. The run is ended when they are over; a number beyond
+/// what the agent allows is not refused.
+pub(crate) const AT_MOST_KEY: &str = "switchboard.runSecondsMax";
+
 impl EngineState {
     /// How long a run for a request with this metadata may take, beginning now.
     pub(crate) fn run_max(
@@ -33,8 +37,9 @@ impl EngineState {
     ) -> Duration {
         let bounds = self.run_bounds(agent.source.traits());
         // The request was accepted under these bounds, or under others before a restart, so it is limited again.
-        let asked = asked(metadata).ok().flatten().map(Duration::from_secs);
-        let run_max = asked.map_or(bounds.own, |asked| asked.min(bounds.per_call));
+        let seconds = |key: &str| asked(metadata, key).ok().flatten().map(Duration::from_secs);
+        let run_max = seconds(ASK_KEY).map_or(bounds.own, |asked| asked.min(bounds.per_call));
+        let run_max = seconds(AT_MOST_KEY).map_or(run_max, |at_most| at_most.min(run_max));
         let left = turn_deadline.map(|deadline| deadline.ms_since(self.now()));
         let left = left.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or_default()));
         left.map_or(run_max, |left| run_max.min(left))
@@ -51,7 +56,7 @@ impl EngineState {
             let description = format!("expected a whole number of seconds from 1 to {most}, got {got}");
             ProtocolError::invalid(format!("metadata[{ASK_KEY:?}]"), description)
         };
-        match asked(metadata) {
+        match asked(metadata, ASK_KEY) {
             Ok(None) => Ok(()),
             Ok(Some(seconds)) if (1..=most).contains(&seconds) => Ok(()),
             Ok(Some(seconds)) => Err(refuse(&seconds.to_string())),
@@ -71,13 +76,13 @@ struct Bounds {
     per_call: Duration,
 }
 
-/// The seconds that a request asks for; the value itself as an error if it is not such a number.
-fn asked(metadata: Option<&Json>) -> Result<Option<u64>, String> {
+/// The seconds that a request says under a key; the value itself as an error if it is not such a number.
+fn asked(metadata: Option<&Json>, key: &str) -> Result<Option<u64>, String> {
     // Most requests have no metadata, and most metadata does not contain this key, so it is parsed only if the key
     // occurs in it.
-    let Some(metadata) = metadata.filter(|metadata| metadata.as_str().contains(ASK_KEY)) else { return Ok(None) };
+    let Some(metadata) = metadata.filter(|metadata| metadata.as_str().contains(key)) else { return Ok(None) };
     let Ok(parsed) = serde_json::from_str::<serde_json::Value>(metadata.as_str()) else { return Ok(None) };
-    match parsed.get(ASK_KEY) {
+    match parsed.get(key) {
         None => Ok(None),
         Some(value) => value.as_u64().map(Some).ok_or_else(|| value.to_string()),
     }
@@ -200,15 +205,15 @@ pub(super) async fn end_pause_in_time(engine: Arc<EngineState>, agent: Arc<Regis
 
 #[cfg(test)]
 mod tests {
-    use super::{Json, asked};
+    use super::{ASK_KEY, Json, asked};
 
     fn ask(text: &str) -> Result<Option<u64>, String> {
-        asked(Some(&Json::from_trusted(text)))
+        asked(Some(&Json::from_trusted(text)), ASK_KEY)
     }
 
     #[test]
     fn a_call_asks_by_a_number_of_seconds() {
-        assert_eq!(asked(None), Ok(None));
+        assert_eq!(asked(None, ASK_KEY), Ok(None));
         assert_eq!(ask("{}"), Ok(None));
         assert_eq!(ask(r#"{"x":"switchboard.runTimeoutSeconds"}"#), Ok(None));
         assert_eq!(ask(r#"{"x":1,"switchboard.runTimeoutSeconds":90}"#), Ok(Some(90)));

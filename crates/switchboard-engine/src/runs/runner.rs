@@ -228,6 +228,7 @@ impl Run {
             let (end, how) = match ended {
                 Ended::LetGo => {
                     let shown = RunEnd::shown_by(&self.turn.record().head(), self.turn.number());
+                    self.turn.end_calls(shown);
                     return self.count(shown, slot.is_some());
                 }
                 // The agent did not fail: the store did not take what it wrote. The lease runs out, and then the run is
@@ -264,10 +265,9 @@ impl Run {
             let shown = self.turn.record().with_head(|head| RunEnd::shown_by(head, self.turn.number()));
             // The task records only that it failed, so the reason is taken from this run.
             let how = if self.turn.is_over_storage() { RunEnd::StorageFull } else { how };
-            self.count(
-                if (wrote || how == RunEnd::StorageFull) && shown == RunEnd::Failed { how } else { shown },
-                begun,
-            );
+            let how = if (wrote || how == RunEnd::StorageFull) && shown == RunEnd::Failed { how } else { shown };
+            self.turn.end_calls(how);
+            self.count(how, begun);
             let (running, turn) = self.turn.record().with_head(|head| (head.running, head.turn));
             if !running || turn <= self.turn.number() {
                 return;

@@ -2,10 +2,11 @@
 //! answers itself.
 //!
 //! `ranking` chooses. What there is to choose from comes through [`Targets`] (`cards` has them for a directory), and
-//! what passes a message on is a [`Forward`].
+//! what passes a message on is a [`Forward`] (`relays` has them for a directory).
 
 mod cards;
 mod ranking;
+mod relays;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +18,7 @@ use switchboard::{Agent, AgentError, Json, Traits, Turn};
 
 pub use cards::DirectoryCards;
 pub use ranking::{Candidate, CardIndex, Fit, Ranking};
+pub use relays::DirectoryRelays;
 
 use crate::hops::{Hop, Hops};
 

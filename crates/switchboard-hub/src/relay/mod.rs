@@ -271,12 +271,17 @@ impl Relay {
     pub fn handle(&self) -> RelayHandle {
         RelayHandle::new(self.upstream.clone())
     }
+
+    /// Has the upstream work on a turn, with this metadata in place of the caller's.
+    pub(crate) async fn pass_on(&self, turn: &Turn, metadata: Json) -> Result<(), AgentError> {
+        Box::pin(Session::run(&self.upstream, turn, Some(metadata))).await
+    }
 }
 
 impl Agent for Relay {
     async fn run(&self, turn: Turn) -> Result<(), AgentError> {
         // Boxed, because the future of an agent is moved when it is started.
-        Box::pin(Session::run(&self.upstream, &turn)).await
+        Box::pin(Session::run(&self.upstream, &turn, None)).await
     }
 
     async fn cancel_left_over(&self, checkpoint: Json) {
@@ -291,10 +296,15 @@ impl Agent for Relay {
 
     fn traits(&self) -> Traits {
         let options = self.upstream.options();
+        options.traits().with_replies(Replies::Either).with_runs_max(options.calls_max)
+    }
+}
+
+impl RelayOptions {
+    /// What the engine may assume about runs that are passed on.
+    pub(crate) fn traits(&self) -> Traits {
         Traits::default()
-            .with_replies(Replies::Either)
             .with_recovery(Recovery::Retry { attempts_max: Some(ATTEMPTS_MAX), backoff: Some(ATTEMPT_PAUSE) })
-            .with_run_max(options.run_max.unwrap_or(RUN_MAX))
-            .with_runs_max(options.calls_max)
+            .with_run_max(self.run_max.unwrap_or(RUN_MAX))
     }
 }

@@ -12,7 +12,7 @@ use switchboard::call::SendMessage;
 use switchboard::model::redact::redact_message;
 use switchboard::model::{Message, MessageId, Task, TaskId, TaskStatus};
 use switchboard::{
-    AgentClient, AgentError, CallError, CallErrorKind, ProtocolError, Role, Sent, TaskState, TaskStream, Turn,
+    AgentClient, AgentError, CallError, CallErrorKind, Json, ProtocolError, Role, Sent, TaskState, TaskStream, Turn,
     TurnError,
 };
 use tokio::sync::SemaphorePermit;
@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::progress::{Progress, upstream_context};
 use super::upstream::{Admission, Upstream, is_failure_of_the_way, recognises_repeats};
+use crate::hops::{HopError, Hops};
 
 /// How long the upstream has to end a task that was canceled. Within the engine's own patience with a canceled run.
 const CANCEL_MAX: Duration = Duration::from_secs(4);
@@ -63,9 +64,19 @@ pub(super) enum Step {
     Over,
 }
 
+/// What the caller's request said beside the message, without what was meant for this server alone, and with one hop more.
+fn passed_on(turn: &Turn) -> Result<Json, HopError> {
+    let mut carrier = Message::new(Role::User, "", Vec::new());
+    carrier.metadata = turn.metadata().cloned();
+    let said = Arc::unwrap_or_clone(redact_message(Arc::new(carrier))).metadata;
+    Hops::read(turn.metadata()).relayed(turn.agent().as_str(), said.as_ref())
+}
+
 pub(super) struct Session<'a> {
     upstream: &'a Upstream,
     turn: &'a Turn,
+    /// What the request to the upstream says beside the message.
+    metadata: Json,
     progress: Progress,
     /// Whether `progress` differs from what was stored last.
     is_unsaved: bool,
@@ -93,9 +104,17 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) async fn run(upstream: &'a Upstream, turn: &'a Turn) -> Result<(), AgentError> {
+    /// `metadata` is what the request to the upstream says, if not what the request to us said.
+    pub(super) async fn run(upstream: &'a Upstream, turn: &'a Turn, metadata: Option<Json>) -> Result<(), AgentError> {
+        let metadata = match metadata.map_or_else(|| passed_on(turn), Ok) {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                tracing::warn!(task = %turn.task().id, %error, "message refused");
+                return Ok(turn.reject(error.to_string()).await?);
+            }
+        };
         let _counted = upstream.begin_turn();
-        let mut session = Self::new(upstream, turn)?;
+        let mut session = Self::new(upstream, turn, metadata)?;
         match session.work().await {
             Ok(()) | Err(Fault::Turn(TurnError::Stopped)) => Ok(()),
             Err(Fault::Canceled) => {
@@ -117,7 +136,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn new(upstream: &'a Upstream, turn: &'a Turn) -> Result<Self, AgentError> {
+    fn new(upstream: &'a Upstream, turn: &'a Turn, metadata: Json) -> Result<Self, AgentError> {
         let progress: Progress = turn.checkpoint_as()?.unwrap_or_default();
         let earlier = turn.earlier_checkpoint().and_then(|json| json.deserialize::<Progress>().ok());
         let (goes_on_with, known_context) = match earlier {
@@ -131,6 +150,7 @@ impl<'a> Session<'a> {
         Ok(Self {
             upstream,
             turn,
+            metadata,
             progress,
             is_unsaved: false,
             goes_on_with,
@@ -345,11 +365,7 @@ impl<'a> Session<'a> {
         let mut send = SendMessage::new(message);
         send.accepted_output_modes = self.turn.accepted_output_modes().to_vec();
         send.history_length = Some(0);
-        send.metadata = self.turn.metadata().and_then(|metadata| {
-            let mut carrier = Message::new(Role::User, "", Vec::new());
-            carrier.metadata = Some(metadata.clone());
-            Arc::unwrap_or_clone(redact_message(Arc::new(carrier))).metadata
-        });
+        send.metadata = Some(self.metadata.clone());
         send
     }
 

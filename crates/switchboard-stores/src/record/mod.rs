@@ -2,10 +2,12 @@
 //! dialect can change without changing what is stored. Contents over [`INLINE_BYTES_MAX`] are not in the JSON: they are
 //! cut into chunks that the record refers to, so that a large file is written once and never copied.
 
+mod call;
 mod codec;
 mod form;
 mod writes;
 
+pub(crate) use call::{CallColumns, decode_call, encode_call};
 pub(crate) use codec::{
     Contents, Encoded, ParsedCommit, Want, decode, decode_artifacts, encode, encode_artifacts,
     is_only_checkpoint_and_artifacts, phase_from_number, phase_number, sets_status, state_from_number, state_number,

@@ -23,6 +23,7 @@ const PUSH: u64 = 6;
 const PUSH_TIMES: u64 = 7;
 const ACCEPTED: u64 = 8;
 const AUDIT_CHAIN: u64 = 9;
+const CALL: u64 = 10;
 
 /// The error for a row that does not match its checksum.
 pub(super) fn mismatch(what: impl std::fmt::Display) -> Failure {
@@ -272,6 +273,12 @@ impl PushColumns {
 /// The two times of a webhook: when it is due, and until when a delivery has claimed it.
 pub(super) fn of_push_times(due_at: Option<i64>, claimed_until: Option<i64>) -> i64 {
     Checksum::of_table(PUSH_TIMES).optional_number(due_at).optional_number(claimed_until).finish()
+}
+
+/// A row of `call`.
+pub(super) fn of_call(call_no: i64, task_no: i64, id: &str, status: &str, due_at: Option<i64>, record: &str) -> i64 {
+    let numbered = Checksum::of_table(CALL).number(call_no).number(task_no);
+    numbered.text(id).text(status).optional_number(due_at).text(record).finish()
 }
 
 /// A row of `audit_chain`. The rows of `audit` have no checksum, because their hash covers them.

@@ -9,6 +9,7 @@ mod audit;
 mod audit_file;
 mod backup;
 mod cache;
+mod calls;
 mod census;
 mod checksums;
 mod commit;

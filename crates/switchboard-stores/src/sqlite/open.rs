@@ -8,6 +8,7 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::system::ClockRecord;
 
 use super::FileError;
+use super::calls::void_claims;
 use super::checksums::of_push_times;
 use super::files::{beside, create_private_folder, folder_of, open_private};
 use super::ledger::{read_meta, write_meta};
@@ -186,6 +187,7 @@ pub(super) fn begin_epoch(connection: &Connection, clock: ClockRecord, now: Time
           WHERE due_at IS NOT NULL AND claimed_until IS NOT NULL",
         [now.as_ms(), of_push_times(Some(now.as_ms()), None)],
     )?;
+    void_claims(&transaction, now)?;
     transaction.commit()?;
     Ok(epoch)
 }

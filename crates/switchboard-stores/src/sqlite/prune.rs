@@ -220,7 +220,9 @@ impl Ledger<'_> {
     /// Removes the task's row at once. Its log and chunks are removed now if they are few, and in slices otherwise.
     fn remove(&mut self, task_no: i64, closed: Closed) -> Result<(), Failure> {
         let run = |sql: &str| self.connection.prepare_cached(sql)?.execute([task_no]);
-        let rows = run("DELETE FROM task WHERE task_no = ?1")? + run("DELETE FROM push WHERE task_no = ?1")?;
+        let rows = run("DELETE FROM task WHERE task_no = ?1")?
+            + run("DELETE FROM push WHERE task_no = ?1")?
+            + run("DELETE FROM call WHERE task_no = ?1")?;
         self.count_rows(rows, 0);
         if task_no == self.last_task_no {
             // Idempotency keys refer to their task by number even after it is removed, so the number must not be

@@ -29,6 +29,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration { sql: V5, fill: None },
     Migration { sql: V6, fill: Some(begin_sealing) },
     Migration { sql: V7, fill: Some(count_bytes) },
+    Migration { sql: V8, fill: None },
 ];
 
 /// One step from a version to the next.
@@ -287,4 +288,53 @@ const V6: &str = "";
 /// Each task counts the bytes that are stored of it; `usage.rs` says what is counted.
 const V7: &str = "
 ALTER TABLE task ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+";
+
+/// Calls of agents to other agents; `calls.rs` reads and writes them. What a row says beside its columns is in its record.
+const V8: &str = "
+CREATE TABLE call (
+    call_no INTEGER NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL,                    -- also the id of the message, and its idempotency key
+    task_no INTEGER NOT NULL,            -- the task whose run made the call
+    status TEXT NOT NULL,                -- inline, pending, processing, delivering, completed or failed
+    due_at INTEGER,                      -- set while nobody waits for the answer: when it may be claimed (again)
+    record TEXT NOT NULL,                -- one object of JSON
+    checksum INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX call_by_id ON call (id);
+CREATE INDEX call_by_task ON call (task_no);
+CREATE INDEX call_by_due ON call (due_at) WHERE due_at IS NOT NULL;
+
+-- For people with a database shell: every call of an agent to another one.
+CREATE VIEW a2a_calls AS
+SELECT call.id AS id,
+       task.id AS task,
+       scope.agent AS agent,
+       call.record ->> '$.agent' AS called,
+       call.record ->> '$.remote_task' AS called_task,
+       call.status AS status,
+       call.record ->> '$.error' AS error,
+       strftime('%Y-%m-%dT%H:%M:%fZ', (call.record ->> '$.created_at') / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', (call.record ->> '$.ended_at') / 1000.0, 'unixepoch') AS ended_at,
+       scope.tenant AS tenant,
+       scope.principal AS principal
+  FROM call JOIN task USING (task_no) JOIN scope USING (scope_no);
+
+-- Those that nobody waited for, with the names of agent-native.
+CREATE VIEW a2a_continuations AS
+SELECT call.id AS id,
+       task.id AS task_id,
+       scope.principal AS owner_email,
+       scope.tenant AS org_id,
+       call.record ->> '$.agent' AS agent_name,
+       call.record ->> '$.remote_task' AS a2a_task_id,
+       call.status AS status,
+       call.record ->> '$.attempts' AS attempts,
+       strftime('%Y-%m-%dT%H:%M:%fZ', call.due_at / 1000.0, 'unixepoch') AS next_check_at,
+       call.record ->> '$.error' AS error_message,
+       call.record ->> '$.receipt' AS receipt,
+       strftime('%Y-%m-%dT%H:%M:%fZ', (call.record ->> '$.created_at') / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', (call.record ->> '$.ended_at') / 1000.0, 'unixepoch') AS completed_at
+  FROM call JOIN task USING (task_no) JOIN scope USING (scope_no)
+ WHERE call.record ->> '$.give_up_at' IS NOT NULL;
 ";

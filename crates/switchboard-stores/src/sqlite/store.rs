@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{AgentName, ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::audit::{AuditEntry, AuditPage, AuditRetention};
+use switchboard_engine::ports::calls::{CallRow, CallStep};
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use switchboard_engine::ports::outline::too_large;
@@ -17,13 +18,14 @@ use switchboard_engine::ports::store::{
     ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
 use switchboard_engine::ports::system::ClockRecord;
-use switchboard_engine::ports::{AuditLog, Clock, Deliveries, Outbox, Quarantine, Runs, TaskLog, Upkeep};
+use switchboard_engine::ports::{AuditLog, Calls, Clock, Deliveries, Outbox, Quarantine, Runs, TaskLog, Upkeep};
 
 use super::FileError;
 use super::accepted_task::task_as_accepted;
 use super::answers::answer;
 use super::audit::{self, AuditQueue};
 use super::cache::Cache;
+use super::calls;
 use super::census::{AT_ONCE_MAX, Census};
 use super::download;
 use super::error::Failure;
@@ -436,6 +438,10 @@ impl Upkeep for SqliteStore {
         Some(self)
     }
 
+    fn calls(&self) -> Option<&dyn Calls> {
+        Some(self)
+    }
+
     fn quarantine(&self) -> Quarantine {
         self.quarantine.report()
     }
@@ -451,6 +457,39 @@ impl Upkeep for SqliteStore {
             ledger.held_until = Some(until);
             Ok(())
         }))
+    }
+}
+
+impl Calls for SqliteStore {
+    fn open_call(&self, call: CallRow) -> BoxFuture<'_, Result<CallRow, StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.open_call(&call)))
+    }
+
+    fn change_call(&self, id: &str, step: CallStep) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>> {
+        let id = id.to_owned();
+        Box::pin(self.writer.run(move |ledger| ledger.change_call(&id, &step)))
+    }
+
+    fn call(&self, id: &str) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>> {
+        let id = id.to_owned();
+        Box::pin(self.readers.run(move |connection| calls::call(connection, &id)))
+    }
+
+    fn calls_of(&self, parent: TaskKey) -> BoxFuture<'_, Result<Vec<CallRow>, StoreError>> {
+        Box::pin(self.readers.run(move |connection| calls::calls_of(connection, parent)))
+    }
+
+    fn claim_calls(
+        &self,
+        only: Option<String>,
+        limit: usize,
+        claim_ms: u32,
+    ) -> BoxFuture<'_, Result<Vec<CallRow>, StoreError>> {
+        Box::pin(self.writer.run(move |ledger| ledger.claim_calls(only.as_deref(), limit, claim_ms)))
+    }
+
+    fn next_call_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
+        Box::pin(self.readers.run(calls::next_call_at))
     }
 }
 

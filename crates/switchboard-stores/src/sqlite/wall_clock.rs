@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::system::{ClockRecord, SET_BACK_MS_MIN};
 
+use super::calls::set_calls_back;
 use super::checksums::{TaskColumns, of_push_times};
 use super::ledger::{read_meta, write_meta};
 use super::rows::{TASK_COLUMNS, task_columns};
@@ -56,10 +57,12 @@ pub(super) fn set_back_ms(before: Timestamp, now: Timestamp) -> Option<i64> {
 pub(super) fn set_back(connection: &Connection, back_ms: i64, now: Timestamp) -> rusqlite::Result<()> {
     let runs = set_runs_back(connection, back_ms, now)?;
     let deliveries = set_deliveries_back(connection, back_ms, now)?;
+    let calls = set_calls_back(connection, back_ms)?;
     tracing::warn!(
         back_ms,
         runs,
         deliveries,
+        calls,
         "the wall clock was set back; what waits goes on waiting as long as before"
     );
     Ok(())

@@ -137,6 +137,10 @@ impl ServerBuilder {
                 };
                 let engine = engine.limits(limits).log_completed_tasks(self.log_completed_tasks);
                 let engine = engine.audit(self.audit);
+                let engine = match self.callees {
+                    Some(callees) => engine.callees(callees),
+                    None => engine,
+                };
                 Some(registered.into_iter().fold(engine, EngineBuilder::agent).build())
             }
         };

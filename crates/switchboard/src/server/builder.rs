@@ -11,7 +11,7 @@ use switchboard_core::model::{SecurityRequirement, SecurityScheme};
 use switchboard_engine::AuditLevel;
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::{STORAGE_BYTES_MAX_DEFAULT, TASKS_MAX_DEFAULT as MEMORY_TASKS_MAX_DEFAULT};
-use switchboard_engine::ports::Store;
+use switchboard_engine::ports::{Callees, Store};
 
 use super::access::Access;
 use super::authentication::tokens::Tokens;
@@ -88,6 +88,7 @@ pub struct ServerBuilder {
     pub(super) access: Access,
     pub(super) self_fire: SelfFire,
     pub(super) more_metrics: Vec<MetricsSource>,
+    pub(super) callees: Option<Arc<dyn Callees>>,
 }
 
 impl ServerBuilder {
@@ -132,6 +133,7 @@ impl ServerBuilder {
             self_fire: SelfFire::default(),
             org_peers: None,
             more_metrics: Vec::new(),
+            callees: None,
         }
     }
 
@@ -175,6 +177,14 @@ impl ServerBuilder {
     #[must_use]
     pub fn audit(mut self, level: AuditLevel) -> Self {
         self.audit = level;
+        self
+    }
+
+    /// Where the agents of this server find the agents outside that they call with [`Turn::call`](crate::Turn::call), such as
+    /// the directory of `switchboard-hub`. The agents of the server can call each other without it.
+    #[must_use]
+    pub fn callees(mut self, callees: Arc<dyn Callees>) -> Self {
+        self.callees = Some(callees);
         self
     }
 

@@ -165,6 +165,11 @@ impl Host {
         self.engine.clone().map(|engine| Arc::new(TaskProcessor(engine)) as Arc<dyn Processor>)
     }
 
+    /// Looks after calls that nobody waits for.
+    pub(crate) fn continuation_processor(&self) -> Option<Arc<dyn Processor>> {
+        self.engine.clone().map(|engine| Arc::new(ContinuationProcessor(engine)) as Arc<dyn Processor>)
+    }
+
     /// Makes links to artifacts begin with `base`, the public URL without a slash at its end.
     pub(crate) fn serve_artifacts_at(&self, base: &str) {
         if let Some(engine) = &self.engine {
@@ -178,6 +183,14 @@ struct TaskProcessor(Engine);
 impl Processor for TaskProcessor {
     fn process<'a>(&'a self, row: &'a str) -> BoxFuture<'a, Result<(), ProtocolError>> {
         Box::pin(async move { self.0.process(&TaskId::from(row)).await.map(drop) })
+    }
+}
+
+struct ContinuationProcessor(Engine);
+
+impl Processor for ContinuationProcessor {
+    fn process<'a>(&'a self, row: &'a str) -> BoxFuture<'a, Result<(), ProtocolError>> {
+        Box::pin(async move { self.0.process_call(row).await.map(drop) })
     }
 }
 

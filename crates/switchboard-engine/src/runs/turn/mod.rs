@@ -18,14 +18,16 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use switchboard_core::call::Owner;
 use switchboard_core::lifecycle::{Folded, Head, Inbound};
-use switchboard_core::model::{Json, Message, PartContent, Task, TaskId, Timestamp};
+use switchboard_core::model::{AgentName, Json, Message, PartContent, Task, TaskId, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::attached::Writes;
+use super::call::TurnCalls;
 use super::run_time::WorkTime;
-use super::{AgentError, Background};
+use super::{AgentCallError, AgentError, Background};
 use crate::commit::{Record, Stage};
 use crate::engine_state::EngineState;
+use crate::ports::store::TaskKey;
 
 pub(super) use writes::checkpoint_json;
 
@@ -61,6 +63,8 @@ struct Inner {
     writes: Writes,
     work_time: WorkTime,
     stage: Mutex<Option<Stage>>,
+    /// Created by the first call to another agent.
+    calls: OnceLock<Box<TurnCalls>>,
 }
 
 /// What a turn starts from.
@@ -150,6 +154,7 @@ impl Turn {
             writes: Writes::default(),
             work_time: WorkTime::new(),
             stage: Mutex::new(stage),
+            calls: OnceLock::new(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -231,6 +236,12 @@ impl Turn {
     #[must_use]
     pub fn fencing_token(&self) -> String {
         format!("{}:{}", self.inner.record.id, self.inner.fence)
+    }
+
+    /// The name of the agent that works on this turn, as it is served.
+    #[must_use]
+    pub fn agent(&self) -> &AgentName {
+        &self.inner.record.scope.agent
     }
 
     /// Whose task this is, as proved by the caller's credential.
@@ -340,6 +351,29 @@ impl Turn {
 
     pub(super) fn engine(&self) -> &EngineState {
         &self.inner.engine
+    }
+
+    pub(super) fn engine_arc(&self) -> &Arc<EngineState> {
+        &self.inner.engine
+    }
+
+    /// The key of the record in the store. A turn whose acceptance is not committed yet waits for that.
+    pub(super) async fn committed_key(&self) -> Result<TaskKey, AgentCallError> {
+        let record = &self.inner.record;
+        tokio::select! {
+            biased;
+            () = record.committed() => record.key().ok_or(AgentCallError::Stopped),
+            () = self.cancel_token().cancelled() => Err(AgentCallError::Stopped),
+        }
+    }
+
+    pub(super) fn calls(&self) -> &TurnCalls {
+        self.inner.calls.get_or_init(Box::default)
+    }
+
+    /// The calls of this turn, if it has made any.
+    pub(super) fn calls_made(&self) -> Option<&TurnCalls> {
+        self.inner.calls.get().map(|calls| &**calls)
     }
 
     /// Notes that the store failed: an error that the agent returns because of it is not the agent's failure.

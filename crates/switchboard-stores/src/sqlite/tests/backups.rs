@@ -44,6 +44,7 @@ async fn a_backup_holds_everything_and_is_one_private_file() {
     assert_eq!(checked(&copy), checked(&subject.path()));
     assert_eq!(names_in(folder.path()), ["copy.db"], "neither making nor reading the backup leaves a file beside it");
     restore(&mut subject, &copy);
+    sample::check_calls(&subject).await;
     sample::check(&subject, &mut sample).await;
 }
 

@@ -182,7 +182,8 @@ async fn every_value_that_is_changed_is_found() {
 #[tokio::test]
 async fn every_row_that_is_deleted_is_found() {
     let populated = Populated::new().await;
-    for table in tables(&populated.fresh()) {
+    // Nothing else refers to a call.
+    for table in tables(&populated.fresh()).into_iter().filter(|table| table.name != "call") {
         for row in &table.rows {
             let connection = populated.fresh();
             let sql = format!("DELETE FROM {} WHERE {}", table.name, table.keyed(1));
@@ -246,7 +247,7 @@ async fn what_is_missing_from_or_added_to_the_schema_is_found() {
         .unwrap();
     let made: Vec<(String, String)> =
         select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().collect::<Result<_, _>>().unwrap();
-    assert_eq!(made.len(), 8, "{made:?}");
+    assert_eq!(made.len(), 13, "{made:?}");
     for (kind, name) in made {
         let faults = populated.faults_after(&format!("DROP {kind} {name}"));
         assert_eq!(faults, [format!("the {kind} {name} is missing")]);
@@ -326,6 +327,8 @@ async fn what_verify_cannot_know_is_known() {
     // The same for an owner without tasks.
     let sql = format!("{sql}; DELETE FROM scope WHERE principal = 'ann'");
     assert_eq!(populated.faults_after(&sql), [] as [String; 0], "{sql}");
+    // The calls of a task: no row counts them.
+    assert_eq!(populated.faults_after("DELETE FROM call"), [] as [String; 0]);
 }
 
 /// A task that is being removed is recorded until all its rows are gone.

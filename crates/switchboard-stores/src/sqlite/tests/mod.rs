@@ -171,6 +171,7 @@ fn make() -> OnFile {
 mod cached {
     switchboard_engine::store_contract!(super::make);
     switchboard_engine::storage_contract!(super::make);
+    switchboard_engine::calls_contract!(super::make);
 }
 
 mod uncached {
@@ -182,4 +183,5 @@ mod uncached {
 
     switchboard_engine::store_contract!(make);
     switchboard_engine::storage_contract!(make);
+    switchboard_engine::calls_contract!(make);
 }

@@ -14,6 +14,7 @@ async fn a_reopened_file_holds_everything_and_runs_are_claimed_at_once() {
     let mut subject = make();
     let mut sample = sample::write(&subject).await;
     subject.restart();
+    sample::check_calls(&subject).await;
     sample::check(&subject, &mut sample).await;
 }
 

@@ -7,9 +7,10 @@ use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Dialect, Part, Role, TaskState};
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{
-    RecordWriter, TAKEN, anyone, chunk, claim, inbound, message, now, scope, status, webhook, write_parts,
+    RecordWriter, TAKEN, anyone, call, chunk, claim, inbound, message, now, scope, status, webhook, write_parts,
 };
 use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, Decision};
+use switchboard_engine::ports::calls::{CallRow, CallStatus, CallStep};
 use switchboard_engine::ports::store::{Accept, DeliveryOutcome, PushChange, Release};
 
 pub(super) struct Sample {
@@ -59,6 +60,8 @@ pub(super) async fn write(subject: &dyn Subject) -> Sample {
     }
     pushing.append(subject, vec![status(subject, TaskState::Canceled, None)]).await;
 
+    write_calls(subject, &running, &paused).await;
+
     let mut unborn = RecordWriter::new(anyone(), "record-unborn", "talk");
     let received = Event::Received { inbound: inbound(1, "hm"), context_id: "talk".into() };
     let mut commit = unborn.commit(subject, vec![received.clone()]);
@@ -78,7 +81,36 @@ pub(super) async fn write(subject: &dyn Subject) -> Sample {
     Sample { writers: vec![done, running, paused, pushing, unborn, replied], running: 1, pushing: 3, accept }
 }
 
-/// Checks that a store holds the sample.
+/// A call whose run waits for it, and one that nobody waits for.
+async fn write_calls(subject: &dyn Subject, running: &RecordWriter, paused: &RecordWriter) {
+    let calls = subject.store().calls().expect("calls are kept");
+    for (parent, id) in [(running, "call-inline"), (paused, "call-continued")] {
+        let opened = CallRow { due_at: Some(now(subject).plus_ms(60_000)), ..call(subject, parent, id) };
+        calls.open_call(opened).await.unwrap();
+        let remote = CallStep::Remote { task: "remote".into(), context: Some("talk".into()) };
+        calls.change_call(id, remote).await.unwrap().expect("it is open");
+    }
+    let deliver_to = Some("https://example.com/told".to_owned());
+    let handed_over = CallStep::HandOver { wait_ms: 20_000, give_up_ms: 600_000, deliver_to };
+    calls.change_call("call-continued", handed_over).await.unwrap().expect("it is open");
+}
+
+/// Checks that a store holds the calls of the sample.
+pub(super) async fn check_calls(subject: &dyn Subject) {
+    let calls = subject.store().calls().expect("calls are kept");
+    let cases = [
+        ("call-inline", "task-running", CallStatus::Inline, None),
+        ("call-continued", "task-paused", CallStatus::Pending, Some("https://example.com/told")),
+    ];
+    for (id, parent, status, deliver_to) in cases {
+        let call = calls.call(id).await.unwrap().expect("the call is kept");
+        assert_eq!((call.parent_id.as_str(), call.status, call.deliver_to.as_deref()), (parent, status, deliver_to));
+        assert_eq!((call.agent.as_str(), call.remote_task), ("mail", Some("remote".into())));
+        assert_eq!(calls.calls_of(call.parent).await.unwrap().len(), 1);
+    }
+}
+
+/// Checks that a store holds the sample, except the calls, which old files do not have.
 pub(super) async fn check(subject: &dyn Subject, sample: &mut Sample) {
     for writer in &sample.writers {
         writer.check(subject).await;

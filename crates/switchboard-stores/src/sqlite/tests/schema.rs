@@ -16,6 +16,9 @@ use super::super::schema::{APPLICATION_ID, MIGRATIONS, Migration};
 use super::super::{FileError, SqliteOptions, SqliteStore, verify};
 use super::{BEGIN, OnFile, faults_of, make, sample};
 
+/// The first version whose file has calls.
+const FIRST_WITH_CALLS: usize = 8;
+
 fn fixture(version: usize) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(format!("schema-v{version}.db"))
 }
@@ -47,6 +50,9 @@ async fn every_schema_that_landed_is_migrated_and_read() {
         subject.restart();
         for writer in &mut sample.writers {
             as_stored(&subject, writer).await;
+        }
+        if version >= FIRST_WITH_CALLS {
+            sample::check_calls(&subject).await;
         }
         sample::check(&subject, &mut sample).await;
         // Values that the old file does not record about a run are no fault, also after a new build has written to it.

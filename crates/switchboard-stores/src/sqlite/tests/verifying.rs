@@ -79,6 +79,7 @@ async fn a_file_in_use_is_counted_and_in_order() {
             // Their key is not beside the file.
             webhooks_without_key: 2,
             accepted: 1,
+            calls: 2,
             audit_entries: 2,
             faults: 0,
         };

@@ -19,6 +19,7 @@ use super::FileError;
 use super::SecretKeys;
 use super::audit::read_chains;
 use super::audit_file::check_chain;
+use super::calls::check_calls;
 use super::checksums::{mistyped, of_meta, of_scope};
 use super::error::Failure;
 use super::idempotency::FORGOTTEN_DAY;
@@ -46,6 +47,8 @@ pub struct Checked {
     pub webhooks_without_key: u64,
     /// Messages that are recognised if they are repeated.
     pub accepted: u64,
+    /// Calls of agents to other agents.
+    pub calls: u64,
     /// Entries of the audit log.
     pub audit_entries: u64,
     pub faults: u64,
@@ -123,6 +126,7 @@ pub fn verify_with_keys(
     inspection.section("what belongs to no task", Inspection::strays);
     inspection.section("the messages accepted", Inspection::accepted);
     inspection.section("the numbers of tasks", Inspection::given_numbers);
+    inspection.section("the calls of agents", Inspection::calls);
     inspection.section("the audit log", Inspection::audit);
     Ok(inspection.checked)
 }
@@ -241,6 +245,11 @@ impl Inspection<'_> {
                 "SELECT (SELECT min(task_no) FROM push)",
                 "SELECT (SELECT min(task_no) FROM push WHERE push.task_no > owner.task_no)",
             ),
+            (
+                "calls",
+                "SELECT (SELECT min(task_no) FROM call)",
+                "SELECT (SELECT min(task_no) FROM call WHERE call.task_no > owner.task_no)",
+            ),
         ];
         for (what, first, next) in owners {
             let sql = format!(
@@ -256,6 +265,15 @@ impl Inspection<'_> {
                 let task_no: i64 = row.get(0)?;
                 self.fault(None, format!("{what} of task number {task_no}, which is not there"));
             }
+        }
+        Ok(())
+    }
+
+    fn calls(&mut self) -> Result<(), Failure> {
+        let mut damaged = Vec::new();
+        self.checked.calls = check_calls(self.connection, &mut |what| damaged.push(what))?;
+        for what in damaged {
+            self.fault(None, what);
         }
         Ok(())
     }

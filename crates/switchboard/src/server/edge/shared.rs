@@ -312,6 +312,7 @@ impl Parts {
                 tokens: self.internal_tokens,
                 clock: Arc::new(SystemClock),
                 tasks: self.host.task_processor(),
+                continuations: self.host.continuation_processor(),
             },
             organizations,
             rules: self.access.rules,

@@ -28,6 +28,8 @@ use token::InternalTokens;
 pub(crate) enum InternalRoute {
     /// Starts the run of a task that an asynchronous send has enqueued.
     ProcessTask,
+    /// Looks after a call of an agent that nobody waits for.
+    ProcessContinuation,
 }
 
 /// What is particular to one route.
@@ -42,12 +44,20 @@ pub(crate) struct RouteRow {
 }
 
 /// Every route of this kind. They are found before the paths of agents, some of which begin in the same way.
-pub(crate) static ROUTES: [RouteRow; 1] = [RouteRow {
-    route: InternalRoute::ProcessTask,
-    path: &["_agent-native", "a2a", "_process-task"],
-    row_field: "taskId",
-    refusal: "Invalid or expired processor token",
-}];
+pub(crate) static ROUTES: [RouteRow; 2] = [
+    RouteRow {
+        route: InternalRoute::ProcessTask,
+        path: &["_agent-native", "a2a", "_process-task"],
+        row_field: "taskId",
+        refusal: "Invalid or expired processor token",
+    },
+    RouteRow {
+        route: InternalRoute::ProcessContinuation,
+        path: &["_agent-native", "integrations", "process-a2a-continuation"],
+        row_field: "continuationId",
+        refusal: "Invalid or expired internal token",
+    },
+];
 
 impl InternalRoute {
     /// The route at this path.
@@ -58,6 +68,7 @@ impl InternalRoute {
     pub(crate) fn row(self) -> &'static RouteRow {
         match self {
             Self::ProcessTask => &ROUTES[0],
+            Self::ProcessContinuation => &ROUTES[1],
         }
     }
 }
@@ -75,6 +86,7 @@ pub(crate) struct Internal {
     pub(crate) clock: Arc<dyn Clock>,
     /// None on a server that keeps no tasks itself.
     pub(crate) tasks: Option<Arc<dyn Processor>>,
+    pub(crate) continuations: Option<Arc<dyn Processor>>,
 }
 
 const BODY_BYTES_MAX: usize = 4 << 10;
@@ -108,6 +120,7 @@ where
     }
     let processor = match route {
         InternalRoute::ProcessTask => &internal.tasks,
+        InternalRoute::ProcessContinuation => &internal.continuations,
     };
     let processed = match processor {
         Some(processor) => processor.process(id).await,

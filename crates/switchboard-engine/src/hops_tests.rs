@@ -2,8 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use switchboard::Json;
-use switchboard::model::JsonLimits;
+use switchboard_core::model::{Json, JsonLimits};
 
 use super::{HOP_NAME_CHARS_MAX, HOPS_MAX, HopError, Hops};
 
@@ -152,4 +151,20 @@ proptest! {
             prop_assert!(!id.is_empty() && id.len() <= HOP_NAME_CHARS_MAX && id.is_ascii());
         }
     }
+}
+
+#[test]
+fn a_relay_counts_as_a_hop_and_keeps_what_was_said() {
+    let said = metadata(&json!({"callerApp": "desk", "visitedApps": ["desk"], "kept": 1}));
+    let passed = Hops::read(Some(&said)).relayed("mail", Some(&said)).unwrap();
+    let passed: Value = passed.deserialize().unwrap();
+    assert_eq!(passed, json!({"callerApp": "desk", "visitedApps": ["desk"], "kept": 1, "delegationDepth": 2}));
+    let mut message = None;
+    for depth in 1..=HOPS_MAX {
+        let passed = Hops::read(message.as_ref()).relayed("loop", message.as_ref()).unwrap();
+        assert_eq!(Hops::read(Some(&passed)).depth(), depth);
+        message = Some(passed);
+    }
+    let refused = Hops::read(message.as_ref()).relayed("loop", None).unwrap_err();
+    assert_eq!(refused, HopError::TooManyHops { agent: "loop".to_owned() });
 }
