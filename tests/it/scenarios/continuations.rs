@@ -89,6 +89,24 @@ async fn a_process_that_dies_meanwhile_loses_nothing(stock: Stock) {
     assert_eq!(ended.history.iter().filter(|message| message.text() == "sent").count(), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_question_that_the_run_has_read_does_not_come_again() {
+    let (mail, acts) = puppet(Traits::default());
+    let desk = from_fn(Traits::default(), |turn: Turn| async move {
+        let answer = turn.call_and_wait("mail", turn.text()).await?;
+        Ok(turn.ask(format!("mail asks: {}", answer.text())).await?)
+    });
+    let world = Setup::new().agent(registered("desk", desk)).agent(registered("mail", mail)).start();
+    let sending = world.client().sending(say("a letter"));
+    let act = acts.next().await;
+    act.turn.ask("to whom?").await.unwrap();
+    act.returns();
+    let asked = soon(sending).await.unwrap().unwrap();
+    assert_eq!(asked.status.message.as_ref().unwrap().text(), "mail asks: to whom?");
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert_eq!(*world.client().task(&asked.id).await.unwrap(), *asked);
+}
+
 async fn a_client_cannot_write_the_answer(stock: Stock) {
     let (world, _acts) = world(stock);
     let task = world.client().send(say("a letter")).await.unwrap();
