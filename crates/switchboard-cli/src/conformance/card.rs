@@ -133,7 +133,8 @@ impl Card {
         Self { json, raw: Some(raw), url, is_named: false, interfaces, unknown, signatures }
     }
 
-    /// Verifies the signatures by the keys that the user named, and else by those that the signatures name (`jku`).
+    /// Verifies the signatures by the keys that the user named, else by those that the signatures name (`jku`), and else by those that
+    /// lie beside the card.
     pub(crate) async fn verify(&mut self, wire: &Wire, mut keys: CardKeys) {
         let signed = self.json["signatures"].as_array().into_iter().flatten();
         let headers: Vec<Value> = signed.take(SIGNATURES_MAX).map(protected_header).collect();
@@ -144,6 +145,9 @@ impl Card {
         if keys == CardKeys::none() {
             let mut urls: Vec<&str> = headers.iter().filter_map(|header| header["jku"].as_str()).collect();
             urls.dedup();
+            let beside = beside(&self.url);
+            let is_named = !urls.is_empty();
+            urls.extend(beside.as_deref().filter(|_| !is_named));
             for url in urls {
                 let fetched = wire.exchange(Outgoing::get(url)).await.and_then(|raw| match raw.status {
                     200 => keys.clone().and_jwk_set(&raw.body).map_err(|error| error.to_string()),
@@ -151,6 +155,7 @@ impl Card {
                 });
                 match fetched {
                     Ok(more) => keys = more,
+                    Err(_) if !is_named => {}
                     Err(why) => unknown = format!("its key set {} could not be had: {why}", shown(url)),
                 }
             }
@@ -229,6 +234,12 @@ impl Card {
 pub(crate) fn protected_header(signature: &Value) -> Value {
     let header = URL_SAFE_NO_PAD.decode(signature["protected"].as_str().unwrap_or_default()).unwrap_or_default();
     serde_json::from_slice(&header).unwrap_or_default()
+}
+
+/// Where the keys of an agent lie whose signatures do not name them.
+fn beside(card_url: &str) -> Option<String> {
+    let uri: http::Uri = card_url.parse().ok()?;
+    Some(format!("{}://{}/.well-known/jwks.json", uri.scheme_str()?, uri.authority()?))
 }
 
 async fn fetch(wire: &Wire, url: &str, version: Option<&'static str>) -> Result<(Raw, Value), String> {
