@@ -98,6 +98,10 @@ mod walls {
                 "the edge knows no engine",
                 &[("crates/switchboard/src/server/edge/service.rs", "use switchboard_engine::{Engine, Readiness};")],
             ),
+            (
+                "authentication stands below the edge",
+                &[("crates/switchboard/src/server/authentication/a.rs", "use crate::server::edge::paths::check_name;")],
+            ),
             ("stores are chosen at the edge", &[("crates/switchboard-engine/src/a.rs", "use switchboard_stores::S;")]),
             ("the binary is the end of the line", &[("bench/src/main.rs", "use switchboard_cli::serve;")]),
         ];

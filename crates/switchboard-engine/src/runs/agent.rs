@@ -335,9 +335,11 @@ impl AgentSource {
 
     /// A fresh instance for each turn. The factory is called once at the beginning to read the traits.
     pub fn factory<A: Agent>(make: impl Fn() -> A + Send + Sync + 'static) -> Self {
-        let traits = make().traits();
+        // The first one says what all of them declare, and which messages they take.
+        let first = make();
+        let traits = first.traits();
         let make = Arc::new(make);
-        let (cleaner, canceler, doorkeeper) = (make.clone(), make.clone(), make.clone());
+        let (cleaner, canceler) = (make.clone(), make.clone());
         // Made inside the run, so that a factory that panics fails its task and nothing else.
         let start = move |turn| -> AgentFuture {
             let make = make.clone();
@@ -351,7 +353,7 @@ impl AgentSource {
             let make = canceler.clone();
             Box::pin(async move { make().cancel_left_over(checkpoint).await })
         };
-        let admit = move || doorkeeper().admit();
+        let admit = move || first.admit();
         let work = Work {
             start: Arc::new(start),
             clean_up: Arc::new(clean_up),

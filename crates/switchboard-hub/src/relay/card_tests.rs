@@ -1,3 +1,5 @@
+//! What a relay shows of the card of its upstream, and what it leaves out.
+
 use switchboard::IDEMPOTENT_SENDS;
 use switchboard::model::{
     AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentSkill, SecurityRequirement,
