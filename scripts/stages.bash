@@ -133,6 +133,12 @@ fetch_strace() {
     [[ $(uname) != Linux ]] || command -v strace >/dev/null || install strace strace strace ''
 }
 
+# Fetches PostgreSQL, which tests start. If it cannot be had, they say so and fail.
+fetch_postgres() {
+    [[ -n ${SWITCHBOARD_TEST_POSTGRES-} ]] || command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ||
+        install postgresql postgresql-server postgresql postgresql
+}
+
 # install APT-NAMES DNF-NAMES APK-NAMES BREW-NAMES   installs packages where this is allowed.
 install() {
     local as_root=()

@@ -10,7 +10,8 @@
 //! - [`tokens`]: many streams at once, each of many chunks;
 //! - [`calls`]: what a call costs the client;
 //! - [`credentials`]: what it costs to know who calls;
-//! - [`instructions`]: how many instructions a send costs, by callgrind.
+//! - [`instructions`]: how many instructions a send costs, by callgrind;
+//! - [`replicas`]: servers that share a database in PostgreSQL.
 //!
 //! Nothing here is a test: timings on a shared machine prove nothing by themselves, ratios taken in one run do.
 
@@ -25,6 +26,7 @@ pub mod calls;
 pub mod compare;
 pub mod credentials;
 pub mod instructions;
+pub mod replicas;
 pub mod restart;
 mod server;
 pub mod tokens;

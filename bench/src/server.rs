@@ -29,6 +29,13 @@ impl Server {
         Server::start_by(command, folder, more)
     }
 
+    /// One of several that share a database in PostgreSQL.
+    pub(crate) fn start_sharing(program: &Path, folder: &Path, url: &str, key: &str, name: &str) -> Result<Server> {
+        let mut command = Command::new(program);
+        command.args(["serve", "--store", url, "--replica", name]).env("SWITCHBOARD_SECRETS_KEY", key);
+        Server::start_by(command, folder, &[])
+    }
+
     /// As [`Server::start`], by a command that says where the data is.
     pub(crate) fn start_by(mut command: Command, folder: &Path, more: &[&str]) -> Result<Server> {
         let address = free_address()?;

@@ -22,7 +22,8 @@ use tokio::task::JoinSet;
 pub use connection::Connection;
 pub use grpc::GrpcPool;
 pub use outcome::Outcome;
-pub use tasks::{HeldStreams, Stored, create, hold_streams};
+pub use request::subscribe as subscribe_request;
+pub use tasks::{HeldStreams, Stored, begin_one, create, hold_streams};
 
 use check::Expected;
 use outcome::Tally;

@@ -115,7 +115,7 @@ pub(super) fn get_task(id: &str) -> Vec<u8> {
     of_task("GetTask", id)
 }
 
-pub(super) fn subscribe(id: &str) -> Vec<u8> {
+pub fn subscribe(id: &str) -> Vec<u8> {
     of_task("SubscribeToTask", id)
 }
 

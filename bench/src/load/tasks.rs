@@ -82,6 +82,13 @@ pub async fn hold_streams(address: SocketAddr, streams: usize, ready: impl Async
     Ok(HeldStreams { connections })
 }
 
+/// Begins a task with this text, and returns its id.
+pub async fn begin_one(address: SocketAddr, text: &str) -> Result<String> {
+    let mut connection = Connection::open(address).await?;
+    let mut template = Template::begin(text);
+    task_id(connection.exchange(template.with(request::next_serial())).await?.body)
+}
+
 fn task_id(body: &[u8]) -> Result<String> {
     let answer: Answer =
         serde_json::from_slice(body).with_context(|| format!("not a task: {}", String::from_utf8_lossy(body)))?;

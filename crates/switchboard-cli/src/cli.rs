@@ -13,7 +13,7 @@ use crate::client::show_config::ConfigCommand;
 use crate::client::task::TaskCommand;
 use crate::config::{ConfigError, Environment, Origin, SettingFlags};
 use crate::conformance::args::ConformanceArgs;
-use crate::data_args::DataArgs;
+use crate::data_args::{DataArgs, StoreArgs};
 use crate::doctor::DoctorArgs;
 use crate::keys::{self, KeysCommand};
 use crate::remote_agents::{self, AgentsCommand};
@@ -279,6 +279,10 @@ pub(crate) enum DbCommand {
     AssignOwner(AssignOwnerArgs),
     /// Encrypt the secrets of webhooks with a new key, while no server runs
     RotateSecretsKey(RotateSecretsKeyArgs),
+    /// Bring the tables in PostgreSQL up to date, while servers run or not
+    Migrate(StoreArgs),
+    /// Say whether PostgreSQL can be reached, and which version its tables have
+    Status(StoreArgs),
     /// Delete every task, history, artifact and push configuration
     Reset(ResetArgs),
 }

@@ -1,4 +1,4 @@
-//! The flags by which commands that work on files name the data folder of a server.
+//! The flags by which commands that work on a database name the data folder of a server, or its database in PostgreSQL.
 
 use std::path::PathBuf;
 
@@ -20,5 +20,25 @@ pub(crate) struct DataArgs {
 impl DataArgs {
     pub(crate) fn settings(&self) -> SettingFlags {
         SettingFlags::data(self.data.as_deref())
+    }
+}
+
+/// Which database in PostgreSQL.
+#[derive(Args)]
+pub(crate) struct StoreArgs {
+    /// Its address, postgres://USER@HOST:PORT/DATABASE [default: from the configuration]
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// The schema that holds the tables [default: from the configuration, else switchboard]
+    #[arg(long, value_name = "NAME")]
+    store_schema: Option<String>,
+    /// Configuration file that names them [default: switchboard.toml in the current folder, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl StoreArgs {
+    pub(crate) fn settings(&self) -> SettingFlags {
+        SettingFlags::store(self.store.as_deref(), self.store_schema.as_deref())
     }
 }

@@ -19,6 +19,7 @@ mod manual;
 mod operator_key;
 mod outbox;
 mod output;
+mod postgres_options;
 mod process;
 mod relays;
 mod remote_agents;

@@ -19,9 +19,9 @@ use crate::config::{
     Kind, OPERATOR_KEY_NAME, RecoveryConfig, SkillSettings, Storage,
 };
 use crate::failure::Failure;
-use crate::operator_key;
 use crate::process::Confinement;
 use crate::relays::{self, OwnWords, RelayContext};
+use crate::{operator_key, postgres_options};
 
 /// What a client is told when a run was interrupted and is not to be tried again.
 const INTERRUPTED: &str = "The server was interrupted while this agent was at work, and it is not run twice";
@@ -66,6 +66,7 @@ pub(crate) fn assemble(
             let options = SqliteOptions { synchronous, secrets, ..SqliteOptions::default() };
             Server::builder().sqlite_with(folder.join(DATABASE_NAME), options)
         }
+        Storage::Postgres { .. } => postgres_options::with_store(Server::builder(), &config, environment)?,
     };
     // A server without tokens cannot tell its operator from others by where a request comes from.
     let operator_key = match config.storage.folder() {

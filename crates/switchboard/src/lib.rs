@@ -24,6 +24,8 @@ mod jwt;
 mod live_card;
 #[cfg(feature = "outbound")]
 pub mod outbound;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(any(feature = "client", feature = "server"))]
 mod protocol_binding;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -210,6 +212,10 @@ pub use switchboard_engine::runs::{
     AgentCallError, AgentError, ArtifactWriter, Backoff, Call, CallAnswer, CallMessage, CalledBack, Effects,
     ErrorDetails, Idempotency, Recovery, Replies, Traits, TurnError,
 };
+#[cfg(feature = "postgres")]
+pub use switchboard_stores::postgres::PostgresOptions;
+#[cfg(all(feature = "postgres", not(feature = "sqlite")))]
+pub use switchboard_stores::postgres::{SecretKeys, SecretKeysError};
 #[cfg(feature = "sqlite")]
 pub use switchboard_stores::sqlite::{SecretKeySource, SecretKeys, SecretKeysError, SqliteOptions, Synchronous};
 #[cfg(any(feature = "client", feature = "server"))]

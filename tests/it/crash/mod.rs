@@ -14,6 +14,7 @@ mod interrupted;
 mod killed;
 mod large;
 mod outbox;
+mod postgres;
 mod process;
 mod receiver;
 mod relayed;

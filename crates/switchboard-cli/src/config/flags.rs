@@ -23,6 +23,12 @@ impl SettingFlags {
         Self { given: folder.map(|folder| ("--data", vec![folder.into()])).into_iter().collect() }
     }
 
+    /// The flags of a command about PostgreSQL.
+    pub(crate) fn store(url: Option<&str>, schema: Option<&str>) -> Self {
+        let given = [("--store", url), ("--store-schema", schema)];
+        Self { given: given.into_iter().filter_map(|(flag, value)| Some((flag, vec![value?.into()]))).collect() }
+    }
+
     /// The flags of a server that keeps nothing.
     pub(crate) fn in_memory(listen: &str) -> Self {
         let bindings = [
@@ -54,6 +60,9 @@ impl SettingFlags {
         let is_memory = memory.as_ref().is_some_and(|given| given.value == Value::Bool(true));
         if is_memory && layer.has((Table::Server, "data")) {
             errors.add(Origin::Flag("--data").error("cannot be used with --memory"));
+        }
+        if layer.has((Table::Server, "store")) && layer.has((Table::Server, "data")) {
+            errors.add(Origin::Flag("--data").error("cannot be used with --store"));
         }
         if let Some(memory) = memory {
             layer.set((Table::Server, "memory"), memory);

@@ -120,13 +120,14 @@ impl Config {
 pub(crate) enum Storage {
     Memory,
     Sqlite { folder: PathBuf, synchronous: Synchronous },
+    Postgres { url: Secret, schema: String },
 }
 
 impl Storage {
     /// The data folder, if there is one.
     pub(crate) fn folder(&self) -> Option<&Path> {
         match self {
-            Self::Memory => None,
+            Self::Memory | Self::Postgres { .. } => None,
             Self::Sqlite { folder, .. } => Some(folder),
         }
     }

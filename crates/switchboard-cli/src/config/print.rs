@@ -4,6 +4,9 @@
 use super::row::{Row, Value};
 use super::{AgentConfig, AgentSettings, Config, ConfigError, Kind, Storage};
 
+const OF_POSTGRES: &[&str] =
+    &["store_schema", "store_migrate", "store_readers", "store_statement_timeout_s", "replica"];
+
 /// # Errors
 /// When a path is not text, which TOML cannot hold.
 pub(crate) fn print(config: &Config) -> Result<String, ConfigError> {
@@ -17,9 +20,16 @@ pub(crate) fn print(config: &Config) -> Result<String, ConfigError> {
     if let Some(known) = config.webhook_signing_secrets.as_ref().filter(|known| known.file.is_none()) {
         text.push_str(&format!("# Left out: {} signing secrets from {}.\n", known.secrets.len(), known.from));
     }
-    // In memory these two have no effect.
-    let unused: &[&str] = if config.storage == Storage::Memory { &["data", "synchronous"] } else { &[] };
-    write(&mut text, "[server]", config.server.values(), unused)?;
+    if config.server.store.is_some() {
+        text.push_str(&format!("# Left out: the address of PostgreSQL from {}.\n", config.server.store.from));
+    }
+    // Settings of another store have no effect.
+    let unused = match config.storage {
+        Storage::Memory => [&["data", "synchronous"][..], OF_POSTGRES].concat(),
+        Storage::Sqlite { .. } => OF_POSTGRES.to_vec(),
+        Storage::Postgres { .. } => vec!["data", "memory", "synchronous"],
+    };
+    write(&mut text, "[server]", config.server.values(), &unused)?;
     if config.tls.is_some() {
         write(&mut text, "\n[tls]", config.tls_settings.values(), &[])?;
     }

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use switchboard::{Limits, ServerBuilder, Tls};
+use switchboard::{Limits, SecretKeySource, ServerBuilder, Tls};
 
 use super::agents::{Surroundings, resolve_agents};
 use super::file_rights;
@@ -54,8 +54,9 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
     if *server.memory && !server.storage_bytes_max.is_given() {
         server.storage_bytes_max.value = ServerBuilder::MEMORY_STORAGE_BYTES_MAX_DEFAULT;
     }
-    let secret_keys = errors.keep(secret_keys(&mut server, folder)).unwrap_or_default();
+    let secret_keys = errors.keep(secret_keys(&mut server, folder));
     let signing_keys = errors.keep(signing_keys(&server, folder)).flatten();
+    check_store(&server, secret_keys.as_ref(), &mut errors);
     let storage = server.storage();
     let production = environment.production_variable();
     let mut doubts = file_rights::doubts(&server, &storage, folder);
@@ -74,7 +75,7 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
         issuers,
         webhook_signing_secrets,
         rules,
-        secret_keys,
+        secret_keys: secret_keys.unwrap_or_default(),
         signing_keys,
         agents,
         production,
@@ -101,6 +102,9 @@ impl ServerSettings {
         if *self.memory {
             return Storage::Memory;
         }
+        if let Some(url) = &self.store.value {
+            return Storage::Postgres { url: url.clone(), schema: self.store_schema.value.clone() };
+        }
         Storage::Sqlite { folder: self.data.value.clone(), synchronous: *self.synchronous }
     }
 
@@ -122,6 +126,22 @@ impl ServerSettings {
             retention_audit_max: *self.retention_audit_max,
             ..limits
         }
+    }
+}
+
+/// What tasks in PostgreSQL need besides its address. Keys that are wrong were refused already.
+fn check_store(server: &ServerSettings, keys: Option<&SecretKeySource>, errors: &mut Errors) {
+    if server.store.is_none() {
+        return;
+    }
+    if *server.memory {
+        errors.add(server.store.from.error("tasks are to be kept in memory, too; keep one of memory and store"));
+    }
+    if matches!(keys, Some(SecretKeySource::Beside)) {
+        let why = "secrets of webhooks are encrypted, and all servers need the same key for them; name its file \
+                   (--secrets-key-file FILE or SWITCHBOARD_SECRETS_KEY_FILE) or give the key in SWITCHBOARD_SECRETS_KEY; make one: \
+                   echo \"swkey_$(openssl rand -base64 32)\"";
+        errors.add(server.store.from.error(why));
     }
 }
 

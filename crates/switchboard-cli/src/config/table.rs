@@ -86,6 +86,30 @@ settings! {
         .flag("--memory", "BOOL").variable("SWITCHBOARD_MEMORY").default("false")
         // A layer that names a folder overrides a lower layer that says memory.
         .hidden_by("data");
+    store: Option<Secret> = Row::new(Text(values::store_url), TASKS,
+            "PostgreSQL in place of the folder, which several servers may share: postgres://USER@HOST:PORT/DATABASE")
+        .more("The password is part of the address, or in the variable PGPASSWORD. It needs secrets_key_file or SWITCHBOARD_SECRETS_KEY \
+               (docs/postgres.md).")
+        .flag("--store", "URL").variable("SWITCHBOARD_STORE")
+        .unset("the folder").example("\"postgres://switchboard@db.example/switchboard?sslmode=require\"")
+        // A layer that names a folder overrides a lower layer that names PostgreSQL.
+        .hidden_by("data");
+    store_schema: String = Row::new(Text(values::schema_name), TASKS, "The schema in PostgreSQL that holds the tables")
+        .flag("--store-schema", "NAME").variable("SWITCHBOARD_STORE_SCHEMA").default("switchboard");
+    store_migrate: bool = Row::new(Bool, TASKS, "Whether a server that starts brings the schema in PostgreSQL up to date")
+        .more("Without it, `switchboard db migrate` does so.")
+        .flag("--store-migrate", "BOOL").variable("SWITCHBOARD_STORE_MIGRATE").default("true");
+    store_readers: u64 = Row::new(Number { min: 1, max: 64, unit: "connections" }, TASKS,
+            "How many connections to PostgreSQL serve reads; a server has five more")
+        .variable("SWITCHBOARD_STORE_READERS").default("4");
+    store_statement_timeout_s: u64 = Row::new(seconds(1, 3_600), TASKS,
+            "The longest time that one statement may take in PostgreSQL, in seconds")
+        .default("30");
+    replica: Option<String> = Row::new(Text(values::replica_name), TASKS,
+            "The name of this server among those that share a database")
+        .more("No two may have the same. A server that starts under the name of one that died takes over its runs at once.")
+        .flag("--replica", "NAME").variable("SWITCHBOARD_REPLICA")
+        .unset("a name drawn at random").example("\"switchboard-0\"");
     synchronous: Synchronous = Row::new(Choice(words::<Synchronous>), TASKS,
             "What a power cut may cost: nothing (full), or the commits of the last moments (normal)")
         .flag("--synchronous", "full|normal").variable("SWITCHBOARD_SYNCHRONOUS").default("full");

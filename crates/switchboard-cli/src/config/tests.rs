@@ -4,6 +4,7 @@ mod issuers;
 mod reference;
 mod refusals;
 mod secrets;
+mod store;
 
 use std::path::{Path, PathBuf};
 

@@ -34,6 +34,25 @@ pub(super) fn within(number: u64, low: u64, high: u64, unit: &str) -> Result<u64
     Err(format!("expected {low} to {high} {unit}, got {number}"))
 }
 
+/// The address of a database, which is not quoted, because it may have a password in it.
+pub(super) fn store_url(text: String) -> Result<String, String> {
+    let is_one = text.starts_with("postgres://") || text.starts_with("postgresql://");
+    if is_one { Ok(text) } else { Err("expected postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned()) }
+}
+
+/// The name of a schema, which PostgreSQL cuts off after 63 bytes.
+pub(super) fn schema_name(text: String) -> Result<String, String> {
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let fits = (1..=63).contains(&text.len()) && text.chars().all(is_letter);
+    if fits { Ok(text) } else { Err(format!("expected up to 63 letters, digits and _, got {text:?}")) }
+}
+
+/// The name of a server among others.
+pub(super) fn replica_name(text: String) -> Result<String, String> {
+    let fits = (1..=100).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if fits { Ok(text) } else { Err(format!("expected up to 100 letters without spaces, got {text:?}")) }
+}
+
 /// The address that clients use. A slash at its end says nothing.
 pub(super) fn public_url(text: String) -> Result<String, String> {
     let url = web_address(&text)?;

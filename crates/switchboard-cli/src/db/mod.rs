@@ -1,5 +1,6 @@
-//! `switchboard db`: copies, checks, compacts and deletes the database.
+//! `switchboard db`: copies, checks, compacts and deletes the database, and brings one in PostgreSQL up to date.
 
+mod postgres;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -40,6 +41,8 @@ pub(crate) fn run(command: &DbCommand, environment: &Environment, folder: &Path)
         DbCommand::RotateSecretsKey(args) => {
             rotate_secrets_key(&database(&args.of)?, settings(&args.of, environment, folder)?, folder)
         }
+        DbCommand::Migrate(args) => postgres::migrate(args, environment, folder),
+        DbCommand::Status(args) => postgres::status(args, environment, folder),
         DbCommand::Reset(args) => reset(&database(&args.of)?, args.yes),
     }
 }
@@ -50,6 +53,11 @@ pub(crate) fn database(args: &DataArgs, environment: &Environment, folder: &Path
         Storage::Sqlite { folder: data, .. } => Ok(folder.join(data).join(DATABASE_NAME)),
         Storage::Memory => {
             Err(Failure::Usage("the configuration keeps tasks in memory; name a folder with --data".to_owned()))
+        }
+        Storage::Postgres { .. } => {
+            let why = "the configuration keeps tasks in PostgreSQL, and this command is for a file (--data); PostgreSQL has its own \
+                       tools, as in docs/postgres.md";
+            Err(Failure::Usage(why.to_owned()))
         }
     }
 }

@@ -46,7 +46,7 @@ impl Reach {
         let (settings, tls) = layers.server()?;
         let database = match settings.storage() {
             Storage::Sqlite { folder: data, .. } => Some(folder.join(data).join(DATABASE_NAME)),
-            Storage::Memory => None,
+            Storage::Memory | Storage::Postgres { .. } => None,
         };
         if place.names_folder() {
             let database = database.ok_or_else(|| Failure::Usage("there is no database in memory".to_owned()))?;

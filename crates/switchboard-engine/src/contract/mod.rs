@@ -57,11 +57,11 @@ pub async fn within_limit(behaviour: impl Future<Output = ()>) {
     assert!(ended.is_ok(), "not ended within {BEHAVIOUR_SECONDS_MAX} s: something was never answered");
 }
 
-/// One test per behaviour. `make` gives a fresh, empty [`Subject`].
+/// One test per behaviour. `make` gives a fresh, empty [`Subject`]. Attributes before it, such as `#[ignore]`, are those of each test.
 #[macro_export]
 macro_rules! store_contract {
-    ($make:path) => {
-        $crate::store_contract! { @each $make:
+    ($(#[$meta:meta])* $make:path) => {
+        $crate::store_contract! { @each [$(#[$meta])*] $make:
             records: a_new_task_is_read_back_whole,
             records: an_id_that_is_taken_is_a_conflict,
             records: a_commit_on_an_old_version_is_a_conflict_and_changes_nothing,
@@ -163,22 +163,24 @@ macro_rules! store_contract {
             audit: the_oldest_of_too_many_entries_are_forgotten,
         }
     };
-    (@each $make:path: $($module:ident: $behaviour:ident,)*) => {
-        $(
-            #[tokio::test]
-            async fn $behaviour() {
-                let mut subject = $make();
-                $crate::contract::within_limit($crate::contract::$module::$behaviour(&mut subject)).await;
-            }
-        )*
+    (@each $attributes:tt $make:path: $($module:ident: $behaviour:ident,)*) => {
+        $($crate::store_contract! { @one $attributes $make, $module, $behaviour })*
+    };
+    (@one [$(#[$meta:meta])*] $make:path, $module:ident, $behaviour:ident) => {
+        #[tokio::test]
+        $(#[$meta])*
+        async fn $behaviour() {
+            let mut subject = $make();
+            $crate::contract::within_limit($crate::contract::$module::$behaviour(&mut subject)).await;
+        }
     };
 }
 
 /// One test per behaviour of a store that counts what it stores. `make` gives a fresh, empty [`Subject`].
 #[macro_export]
 macro_rules! storage_contract {
-    ($make:path) => {
-        $crate::store_contract! { @each $make:
+    ($(#[$meta:meta])* $make:path) => {
+        $crate::store_contract! { @each [$(#[$meta])*] $make:
             storage: stored_bytes_follow_every_change,
             storage: each_limit_refuses_a_message_and_is_named,
             storage: an_owner_at_its_limit_touches_no_other,
@@ -193,7 +195,7 @@ macro_rules! storage_contract {
 #[macro_export]
 macro_rules! calls_contract {
     ($make:path) => {
-        $crate::store_contract! { @each $make:
+        $crate::store_contract! { @each [] $make:
             calls: a_call_is_recorded_once_and_read_back_whole,
             calls: every_field_of_a_call_is_kept,
             calls: a_call_without_a_time_is_never_due,
@@ -209,8 +211,8 @@ macro_rules! calls_contract {
 /// One test per behaviour of a store that several processes share. `make` gives a fresh, empty [`SharedSubject`].
 #[macro_export]
 macro_rules! shared_store_contract {
-    ($make:path) => {
-        $crate::store_contract! { @each $make:
+    ($(#[$meta:meta])* $make:path) => {
+        $crate::store_contract! { @each [$(#[$meta])*] $make:
             sharing: each_handle_reads_what_the_other_wrote,
             sharing: of_two_commits_on_the_same_version_one_is_a_conflict,
             sharing: of_two_that_open_the_same_id_one_is_a_conflict,

@@ -4,14 +4,16 @@
 use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{Dialect, PushConfig};
 use switchboard_engine::ports::audit::AuditEntry;
+use switchboard_engine::ports::storage::{COMMIT_BYTES, ENDING_BYTES_MAX, KEY_BYTES, PIECE_BYTES, WEBHOOK_BYTES};
 use switchboard_engine::ports::store::{
-    Accept, Commit, CommitError, LeaseChange, PushChange, StoreError, Target, TaskKey,
+    Accept, Commit, CommitError, LeaseChange, OverStorage, PushChange, StorageLimits, StoreError, StoredBytes, Target,
+    TaskKey,
 };
 use tokio::sync::oneshot;
 
 use super::connect::Connection;
 use super::error::Failure;
-use super::rows::{LogColumns, OnChains, PushColumns, of_accept, of_chunk, of_head, of_origin, signed};
+use super::rows::{LogColumns, OnChains, PushColumns, of_accept, of_chunk, of_head, of_origin, signed, unsigned};
 use super::schema::COMMIT_NUMBERS;
 use super::text;
 use crate::record::{Encoded, encode, encode_artifacts, phase_number, state_number};
@@ -28,6 +30,7 @@ const ON_STORY: i64 = 64;
 const ON_ARTIFACTS: i64 = 128;
 const SETS_STATUS: i64 = 256;
 const MARKS_DUE: i64 = 512;
+const NEEDS_ROOM: i64 = 1024;
 
 /// Stands for "no version" and "no fence".
 const NONE: i64 = -1;
@@ -47,6 +50,8 @@ pub(super) struct Pending {
     pub(super) listed_after: Option<i64>,
     pub(super) rows: u64,
     pub(super) bytes: u64,
+    pub(super) owner_no: i64,
+    storage: StorageLimits,
     pub(super) answer: Option<oneshot::Sender<Result<TaskKey, CommitError>>>,
 }
 
@@ -64,19 +69,31 @@ pub(super) struct NewPlace {
     pub(super) agent_no: i64,
 }
 
+/// What a commit is held against, besides its task.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    pub(super) owner_no: i64,
+    /// What is stored of its owner, and in all, as far as this process knows.
+    pub(super) owner_bytes: i64,
+    pub(super) bytes: i64,
+}
+
 impl Pending {
-    /// Encodes a commit. `place` is given for a new record.
+    /// Encodes a commit. `place` is given for a new record, which is refused here if there is no room for it.
     pub(super) fn of(
         commit: &Commit,
         place: Option<NewPlace>,
+        room: Room,
         nonce: i64,
         keys: Option<&SecretKeys>,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, CommitError> {
         let head = &commit.head;
         let (task_no, expected) = match (&commit.target, place) {
             (Target::Existing { key, expected_version }, _) => (key.0, signed(*expected_version)),
             (Target::New { .. }, Some(place)) => (place.task_no, NONE),
-            (Target::New { .. }, None) => return Err(StoreError::Unavailable("a new record has no number".to_owned())),
+            (Target::New { .. }, None) => {
+                return Err(StoreError::Unavailable("a new record has no number".to_owned()).into());
+            }
         };
         let (scope_no, agent_no) = place.map_or((0, 0), |place| (place.scope_no, place.agent_no));
         // Chunks are numbered within their commit.
@@ -110,10 +127,21 @@ impl Pending {
             (ON_ARTIFACTS, on.artifact),
             (SETS_STATUS, on.status),
             (MARKS_DUE, marks_due),
+            (NEEDS_ROOM, commit.needs_room(0)),
         ];
         let flags = flags.into_iter().filter(|(_, is_set)| *is_set).map(|(bit, _)| bit).sum();
         let chunk_bytes: usize = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
-        let weight = signed((record.len() + chunk_bytes) as u64);
+        let content = signed((record.len() + chunk_bytes) as u64 + PIECE_BYTES * chunks.len() as u64);
+        // What a new record brings is known here. By how many webhooks a task grows is known where it is written.
+        let webhooks_before = if expected == NONE { 0 } else { head.push_configs };
+        let more = content + commit.bytes_around(webhooks_before);
+        let storage = commit.storage;
+        if expected == NONE {
+            let stored = StoredBytes { task: 0, owner: unsigned(room.owner_bytes), all: unsigned(room.bytes) };
+            storage.check(stored, unsigned(more)).map_err(CommitError::OverStorage)?;
+        }
+        let around = COMMIT_BYTES + if commit.accept.is_some() { KEY_BYTES } else { 0 };
+        let weight = content + signed(around);
         let numbers = [
             task_no,
             expected,
@@ -141,6 +169,10 @@ impl Pending {
             weight,
             log.checksum(record_hash),
             of_origin(task_no, head.id.as_str(), scope_no),
+            more,
+            signed(storage.task_bytes_max),
+            signed(storage.owner_bytes_max).saturating_sub(room.owner_bytes),
+            signed(storage.bytes_max).saturating_sub(room.bytes),
         ];
         let webhooks = webhook_rows(task_no, &commit.push, keys)?;
         let rows = 2 + chunks.len() + usize::from(commit.accept.is_some()) + webhooks.len();
@@ -157,6 +189,8 @@ impl Pending {
             audit: commit.audit.clone(),
             listed_after: (head.phase == Phase::Live).then(|| state_number(head.state)),
             rows: rows as u64,
+            owner_no: room.owner_no,
+            storage,
             answer: None,
         })
     }
@@ -175,6 +209,22 @@ impl Pending {
 
     pub(super) fn nonce(&self) -> i64 {
         self.numbers[22]
+    }
+
+    /// By how many bytes the stored ones grow, given what the database says of a task that was there before.
+    pub(super) fn grown(&self, change: i64) -> i64 {
+        if self.is_new() { self.numbers[26] } else { change }
+    }
+
+    /// The limit that this status names.
+    pub(super) fn over_storage(&self, status: i16) -> Option<OverStorage> {
+        let StorageLimits { task_bytes_max, owner_bytes_max, bytes_max } = self.storage;
+        match status {
+            4 => Some(OverStorage::Task(task_bytes_max)),
+            5 => Some(OverStorage::Owner(owner_bytes_max)),
+            6 => Some(OverStorage::All(bytes_max)),
+            _ => None,
+        }
     }
 
     pub(super) fn id(&self) -> &str {
@@ -245,10 +295,11 @@ pub(super) struct Written {
     /// As `commit_v1` answers.
     pub(super) statuses: Vec<i16>,
     pub(super) befores: Vec<i16>,
+    pub(super) changes: Vec<i64>,
 }
 
-const COMMIT: &str = "select statuses, befores from commit_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, \
-                      $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)";
+const COMMIT: &str = "select statuses, befores, changes from commit_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, \
+                      $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)";
 
 /// Sends a batch, whose new records come first.
 pub(super) async fn write(
@@ -334,6 +385,8 @@ pub(super) async fn write(
                 &marks,
                 &holder,
                 &now,
+                &signed(WEBHOOK_BYTES),
+                &signed(ENDING_BYTES_MAX),
             ],
         )
         .await?;
@@ -341,8 +394,9 @@ pub(super) async fn write(
     let row = rows.first().ok_or_else(unexpected)?;
     let statuses: Vec<i16> = row.try_get(0).map_err(|_| unexpected())?;
     let befores: Vec<i16> = row.try_get(1).map_err(|_| unexpected())?;
-    if statuses.len() != batch.len() || befores.len() != batch.len() {
+    let changes: Vec<i64> = row.try_get(2).map_err(|_| unexpected())?;
+    if [statuses.len(), befores.len(), changes.len()] != [batch.len(); 3] {
         return Err(unexpected());
     }
-    Ok(Written { statuses, befores })
+    Ok(Written { statuses, befores, changes })
 }

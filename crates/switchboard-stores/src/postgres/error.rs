@@ -84,25 +84,30 @@ fn without_address(error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
     let source = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
     match source {
-        Some(io) => format!("PostgreSQL cannot be reached ({})", io.kind()),
-        None => format!("PostgreSQL: {error}"),
+        // What the client library says of a server that a session may only read from.
+        Some(io) if io.kind() == std::io::ErrorKind::PermissionDenied => READ_ONLY.to_owned(),
+        Some(io) => match io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            Some(tls) => format!("its certificate is not trusted ({tls}); sslrootcert names the file of its authority"),
+            None => format!("PostgreSQL cannot be reached ({})", io.kind()),
+        },
+        None => error.to_string(),
     }
 }
+
+const READ_ONLY: &str = "the server is read-only: it is a standby, or default_transaction_read_only is on";
 
 fn explain(state: &SqlState) -> (FailureKind, Option<&'static str>) {
     use FailureKind::{Connection, Contention, Other};
     match state.code() {
         // What a server says that is going down, or coming up, or is a standby that was not promoted yet.
-        "57P01" | "57P02" => (Connection, Some("the server is shutting down")),
-        "57P03" => (Connection, Some("the server is starting up")),
+        "57P01" | "57P02" => (Connection, Some("PostgreSQL is shutting down")),
+        "57P03" => (Connection, Some("PostgreSQL is starting up or shutting down")),
         "08000" | "08003" | "08006" | "08001" | "08004" => (Connection, Some("the connection was lost")),
-        "25006" => {
-            (Connection, Some("the server is read-only: it is a standby, or default_transaction_read_only is on"))
-        }
+        "25006" => (Connection, Some(READ_ONLY)),
         "53300" => (
             Connection,
             Some(
-                "the server has no connection left: raise max_connections, or lower the number of connections per replica",
+                "the server has no connection left: raise max_connections, or lower store_readers, or run fewer servers",
             ),
         ),
         "40001" | "40P01" | "55P03" => (Contention, Some("another transaction was in the way")),

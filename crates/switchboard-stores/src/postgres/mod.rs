@@ -27,6 +27,7 @@ mod text;
 mod thread;
 mod tls;
 mod totals;
+mod usage;
 mod writer;
 
 pub use crate::secret_keys::{SecretKeys, SecretKeysError};

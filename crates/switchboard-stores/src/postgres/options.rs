@@ -1,18 +1,18 @@
 //! What a store on PostgreSQL is told when it is opened, and the address of the database.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_engine::ports::Clock;
 use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use super::error::PostgresError;
 use crate::secret_keys::SecretKeys;
 
-/// Connections that read; their statements are pipelined, so a few serve many callers.
-const READERS: usize = 4;
 /// The longest name of a schema, as PostgreSQL has it.
 const NAME_BYTES_MAX: usize = 63;
 
@@ -23,6 +23,7 @@ pub struct PostgresOptions {
     pub(super) url: String,
     /// The schema that holds the tables.
     pub(super) schema: String,
+    pub(super) password: Option<String>,
     /// The name of this process. A process that starts under the same name takes over what its predecessor left at once.
     pub(super) replica: Option<String>,
     pub(super) secrets: Option<SecretKeys>,
@@ -53,16 +54,22 @@ impl fmt::Debug for PostgresOptions {
 }
 
 impl PostgresOptions {
+    pub const SCHEMA_DEFAULT: &str = "switchboard";
+    /// Connections that read; their statements are pipelined, so a few serve many callers.
+    pub const READERS_DEFAULT: usize = 4;
+    pub const STATEMENT_TIMEOUT_S_DEFAULT: u64 = 30;
+
     /// A store in this database, in the schema `switchboard`.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
-            schema: "switchboard".to_owned(),
+            schema: Self::SCHEMA_DEFAULT.to_owned(),
+            password: None,
             replica: None,
             secrets: None,
-            statement_timeout: Duration::from_secs(30),
-            readers: READERS,
+            statement_timeout: Duration::from_secs(Self::STATEMENT_TIMEOUT_S_DEFAULT),
+            readers: Self::READERS_DEFAULT,
             time: TimeSource::Database,
             migrates: true,
         }
@@ -79,6 +86,26 @@ impl PostgresOptions {
     #[must_use]
     pub fn schema(mut self, name: impl Into<String>) -> Self {
         self.schema = name.into();
+        self
+    }
+
+    /// The schema that holds the tables.
+    #[must_use]
+    pub fn schema_name(&self) -> &str {
+        &self.schema
+    }
+
+    /// The password, if the address has none.
+    #[must_use]
+    pub fn password(mut self, password: impl Into<String>) -> Self {
+        self.password = Some(password.into());
+        self
+    }
+
+    /// How many connections serve reads. A process has five more.
+    #[must_use]
+    pub fn readers(mut self, readers: usize) -> Self {
+        self.readers = readers;
         self
     }
 
@@ -117,6 +144,7 @@ impl PostgresOptions {
             return Err(PostgresError(format!("schema `{}`: expected letters, digits and `_`", self.schema)));
         }
         let (base, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
+        let says_mode = query.split('&').any(|pair| pair.starts_with("sslmode="));
         let (mut kept, mut root) = (Vec::new(), None);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
@@ -138,6 +166,13 @@ impl PostgresOptions {
                 "the address names no host; expected postgres://user@host:port/database".to_owned(),
             ));
         }
+        if !says_mode {
+            let is_near = config.get_hosts().iter().all(is_this_machine);
+            config.ssl_mode(if is_near { SslMode::Disable } else { SslMode::Require });
+        }
+        if let Some(password) = self.password.as_ref().filter(|_| config.get_password().is_none()) {
+            config.password(password);
+        }
         if config.get_application_name().is_none() {
             config.application_name("switchboard");
         }
@@ -145,9 +180,49 @@ impl PostgresOptions {
             config.connect_timeout(Duration::from_secs(5));
         }
         // Writes go to the primary, so with several hosts the one that takes writes is used.
-        config.target_session_attrs(tokio_postgres::config::TargetSessionAttrs::ReadWrite);
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         config.keepalives(true).keepalives_idle(Duration::from_secs(15)).keepalives_interval(Duration::from_secs(5));
         config.keepalives_retries(3).tcp_user_timeout(Duration::from_secs(20));
         Ok((config, root))
+    }
+}
+
+/// Whether a host is this machine, to which nobody else can listen.
+fn is_this_machine(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_postgres::config::SslMode;
+
+    use super::PostgresOptions;
+
+    #[test]
+    fn only_connections_to_this_machine_are_unencrypted_unless_the_address_says_so() {
+        let mode = |url: &str| PostgresOptions::new(url).parse().unwrap().0.get_ssl_mode();
+        for near in ["localhost", "127.0.0.1", "[::1]"] {
+            assert_eq!(mode(&format!("postgres://u@{near}/db")), SslMode::Disable, "{near}");
+        }
+        assert_eq!(mode("postgres:///db?host=/run/postgresql"), SslMode::Disable);
+        for far in ["db.example", "10.0.0.1", "localhost,db.example", "localhost.example"] {
+            assert_eq!(mode(&format!("postgres://u@{far}/db")), SslMode::Require, "{far}");
+        }
+        assert_eq!(mode("postgres://u@db.example/db?sslmode=disable"), SslMode::Disable);
+        assert_eq!(mode("postgres://u@localhost/db?sslrootcert=a.pem&sslmode=require"), SslMode::Require);
+    }
+
+    #[test]
+    fn a_password_beside_the_address_is_used_if_there_is_none_in_it() {
+        let password = |url: &str| {
+            let config = PostgresOptions::new(url).password("beside").parse().unwrap().0;
+            config.get_password().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        };
+        assert_eq!(password("postgres://u@localhost/db").as_deref(), Some("beside"));
+        assert_eq!(password("postgres://u:inside@localhost/db").as_deref(), Some("inside"));
     }
 }

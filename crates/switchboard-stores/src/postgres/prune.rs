@@ -5,9 +5,10 @@
 use switchboard_engine::ports::store::{Retention, StoreError};
 use tokio_postgres::Row;
 
-use super::rows::{get, signed};
+use super::rows::{get, signed, unsigned};
 use super::store::Shared;
 use super::totals::{Counted, place_of};
+use super::usage::Sums;
 
 /// How many log rows and chunks of one task are removed at once.
 const LOG_ROWS_SLICE: i64 = 4_096;
@@ -30,7 +31,9 @@ macro_rules! remove_sql {
                   limit $1::bigint for update of t skip locked),
                   pushes as (delete from push p using gone where p.task_no = gone.task_no returning 1),
                   marked as (insert into removal select task_no from gone on conflict do nothing returning 1)
-             delete from task t using gone where t.task_no = gone.task_no returning t.task_no, t.phase, t.state"
+             delete from task t using gone where t.task_no = gone.task_no
+             returning t.task_no, t.phase, t.state, t.bytes,
+                       coalesce((select s.owner_no from scope s where s.scope_no = t.scope_no), 0)"
         )
     };
 }
@@ -69,8 +72,11 @@ with recursive kept as (
                where l.task_no = $1::bigint and l.version < $5::bigint
                  and not exists (select 1 from kept where kept.version = l.version)
                limit $6::bigint),
-     chunks as (delete from chunk c using gone where c.task_no = $1::bigint and c.version = gone.version returning 1)
-delete from log l using gone where l.task_no = $1::bigint and l.version = gone.version returning 1";
+     chunks as (delete from chunk c using gone where c.task_no = $1::bigint and c.version = gone.version returning 1),
+     freed as (delete from log l using gone where l.task_no = $1::bigint and l.version = gone.version returning l.weight),
+     sums as (select count(*) as rows, coalesce(sum(weight), 0)::bigint as bytes from freed)
+update task t set bytes = t.bytes - sums.bytes from sums where t.task_no = $1::bigint
+returning sums.rows, sums.bytes, coalesce((select s.owner_no from scope s where s.scope_no = t.scope_no), 0)";
 const COMPACTED: &str =
     "update task set prune_stage = 1 where task_no = $1::bigint and version = $2::bigint and prune_stage = 0";
 
@@ -115,6 +121,7 @@ async fn removed(shared: &Shared, rows: &[Row]) -> Result<i64, StoreError> {
     for row in rows {
         let (phase, state): (i16, i16) = (get(row, 1)?, get(row, 2)?);
         shared.totals.changed((phase == 1).then_some(state.into()), None, -1);
+        shared.usage.add(get(row, 4)?, -get::<i64>(row, 3)?);
         remove_slice(shared, get(row, 0)?).await?;
     }
     Ok(signed(rows.len() as u64))
@@ -144,8 +151,12 @@ async fn compact(shared: &Shared, row: &Row) -> Result<(), StoreError> {
         [get::<i64>(row, 0)?, get(row, 1)?, get(row, 2)?, get(row, 3)?, get(row, 4)?];
     let params: super::connect::Params<'_> = &[&task_no, &story, &artifact, &status, &version, &LOG_ROWS_SLICE];
     let rows = shared.tend(COMPACT_SLICE, params).await?;
-    shared.totals.rows(rows.len() as u64 + 1);
-    if signed(rows.len() as u64) < LOG_ROWS_SLICE {
+    // No row: the task was removed meanwhile.
+    let Some(freed) = rows.first() else { return Ok(()) };
+    let removed: i64 = get(freed, 0)?;
+    shared.usage.add(get(freed, 2)?, -get::<i64>(freed, 1)?);
+    shared.totals.rows(unsigned(removed) + 1);
+    if removed < LOG_ROWS_SLICE {
         shared.tend(COMPACTED, &[&task_no, &version]).await?;
     }
     Ok(())
@@ -165,19 +176,29 @@ async fn excess(shared: &Shared, retention: &Retention) -> Result<i64, StoreErro
     Ok(shared.totals.records().map_or(0, |records| signed(retention.too_many(records))))
 }
 
-/// Counts all records.
+/// Counts all records and their bytes.
 pub(super) async fn count(shared: &Shared) -> Result<(), StoreError> {
-    const COUNT: &str = "select phase, state, count(*) from task group by phase, state";
-    let begun = shared.totals.count_begins();
-    let mut counted = Counted::default();
+    // A row for each phase and state, with their number, and a row for each scope, with its bytes.
+    const COUNT: &str = "
+select g.phase, g.state, g.records, g.bytes, s.owner_no
+  from (select phase, state, scope_no, count(*) as records, coalesce(sum(bytes), 0)::bigint as bytes
+          from task group by grouping sets ((phase, state), (scope_no))) g
+  left join scope s on s.scope_no = g.scope_no";
+    let (begun, usage_begun) = (shared.totals.count_begins(), shared.usage.count_begins());
+    let (mut counted, mut sums) = (Counted::default(), Sums::default());
     for row in &shared.tend(COUNT, &[]).await? {
-        let (phase, state, count): (i16, i16, i64) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
+        let Some(phase) = get::<Option<i16>>(row, 0)? else {
+            sums.add(get::<Option<i64>>(row, 4)?.unwrap_or_default(), get(row, 3)?);
+            continue;
+        };
+        let (state, count): (i16, i64) = (get(row, 1)?, get(row, 2)?);
         counted.records += count;
         if let Some(place) = place_of(state.into()).filter(|_| phase == 1) {
             counted.tasks[place] += count;
         }
     }
     shared.totals.counted(begun, counted);
+    shared.usage.counted(usage_begun, sums);
     Ok(())
 }
 

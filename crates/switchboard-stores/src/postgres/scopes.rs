@@ -21,6 +21,7 @@ const TASK_BLOCK: i64 = 1_000;
 pub(super) struct ScopeNumbers {
     pub(super) scope_no: i64,
     pub(super) agent_no: i32,
+    pub(super) owner_no: i64,
 }
 
 #[derive(Default)]
@@ -44,14 +45,15 @@ impl Scopes {
 
     /// The numbers of a scope; none if it has no tasks.
     pub(super) async fn find(&self, shared: &Shared, scope: &Scope) -> Result<Option<ScopeNumbers>, StoreError> {
-        const FIND: &str = "select scope_no, agent_no from scope where tenant = $1 and principal = $2 and agent = $3";
+        const FIND: &str =
+            "select scope_no, agent_no, owner_no from scope where tenant = $1 and principal = $2 and agent = $3";
         if let Some(known) = self.known(scope) {
             return Ok(Some(known));
         }
         let [tenant, principal, agent] = names(scope).map(text::stored);
         let rows = shared.read(FIND, &[&&*tenant, &&*principal, &&*agent]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
-        let numbers = ScopeNumbers { scope_no: get(row, 0)?, agent_no: get(row, 1)? };
+        let numbers = ScopeNumbers { scope_no: get(row, 0)?, agent_no: get(row, 1)?, owner_no: get(row, 2)? };
         self.remember(scope, numbers);
         Ok(Some(numbers))
     }
@@ -59,14 +61,18 @@ impl Scopes {
     /// The numbers of a scope, which is made if it is new.
     pub(super) async fn make(&self, shared: &Shared, scope: &Scope) -> Result<ScopeNumbers, StoreError> {
         const AGENT: &str = "insert into agent (name) values ($1) on conflict (name) do nothing";
-        const SCOPE: &str = "insert into scope (tenant, principal, agent, agent_no)
-                             select $1::text, $2::text, $3::text, agent_no from agent where name = $3::text
+        const OWNER: &str =
+            "insert into owner (tenant, principal) values ($1, $2) on conflict (tenant, principal) do nothing";
+        const SCOPE: &str = "insert into scope (tenant, principal, agent, agent_no, owner_no)
+                             select $1::text, $2::text, $3::text, agent_no, owner_no from agent, owner
+                              where agent.name = $3::text and owner.tenant = $1::text and owner.principal = $2::text
                              on conflict (tenant, principal, agent) do nothing";
         if let Some(known) = self.find(shared, scope).await? {
             return Ok(known);
         }
         let [tenant, principal, agent] = names(scope).map(text::stored);
         shared.serve(AGENT, &[&&*agent]).await?;
+        shared.serve(OWNER, &[&&*tenant, &&*principal]).await?;
         shared.serve(SCOPE, &[&&*tenant, &&*principal, &&*agent]).await?;
         self.find(shared, scope).await?.ok_or_else(|| corrupt("a scope that was just made is missing"))
     }

@@ -26,16 +26,18 @@ use super::error::PostgresError;
 use super::hints::PostgresHints;
 use super::options::{PostgresOptions, TimeSource};
 use super::quarantine::Quarantined;
+use super::rows::get;
 use super::scopes::Scopes;
 use super::thread::StoreThread;
 use super::totals::Totals;
+use super::usage::Usage;
 use super::writer::Queue;
 use super::{deliveries, download, list, prune, read, runs};
 use crate::secret_keys::SecretKeys;
 
 /// A store on PostgreSQL.
 pub struct PostgresStore {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     hints: Arc<PostgresHints>,
     /// Drives the connections; joined when the store is dropped.
     _thread: StoreThread,
@@ -54,6 +56,7 @@ pub(super) struct Shared {
     pub(super) sender: mpsc::Sender<Pending>,
     pub(super) scopes: Scopes,
     pub(super) totals: Totals,
+    pub(super) usage: Usage,
     pub(super) audit: Audit,
     pub(super) quarantine: Quarantined,
     pub(super) secrets: Option<SecretKeys>,
@@ -92,18 +95,20 @@ impl Shared {
 
     async fn commit(&self, commit: Commit) -> Result<TaskKey, CommitError> {
         let begun = Instant::now();
-        let place = match &commit.target {
+        let (place, owner_no) = match &commit.target {
             Target::New { scope } => {
                 let numbers = self.scopes.make(self, scope).await?;
                 let task_no = self.scopes.next_task_no(self).await?;
-                Some(NewPlace { task_no, scope_no: numbers.scope_no, agent_no: numbers.agent_no.into() })
+                self.usage.remember_owner(task_no, numbers.owner_no);
+                let place = NewPlace { task_no, scope_no: numbers.scope_no, agent_no: numbers.agent_no.into() };
+                (Some(place), numbers.owner_no)
             }
-            Target::Existing { .. } => None,
+            Target::Existing { key, .. } => (None, self.owner_of(key.0).await?),
         };
         // An expired key of a removed task is in the way once at most.
         for _ in 0..2 {
             let nonce = self.next_nonce.fetch_add(1, Ordering::Relaxed);
-            let mut pending = Pending::of(&commit, place, nonce, self.secrets.as_ref())?;
+            let mut pending = Pending::of(&commit, place, self.usage.room(owner_no), nonce, self.secrets.as_ref())?;
             let (answer, answered) = oneshot::channel();
             pending.answer = Some(answer);
             let closed = || CommitError::Store(StoreError::Unavailable("the store is closed".to_owned()));
@@ -124,6 +129,21 @@ impl Shared {
             self.serve(FREE, &[&&accept.key[..]]).await?;
         }
         Err(CommitError::Conflict)
+    }
+}
+
+impl Shared {
+    /// Whose a task is, by the number of its owner. A task that is gone belongs to nobody, and its commit is a conflict.
+    async fn owner_of(&self, task_no: i64) -> Result<i64, StoreError> {
+        const OWNER: &str = "select s.owner_no from task t join scope s using (scope_no) where t.task_no = $1::bigint";
+        if let Some(known) = self.usage.owner_of(task_no) {
+            return Ok(known);
+        }
+        let rows = self.read(OWNER, &[&task_no]).await?;
+        let Some(row) = rows.first() else { return Ok(0) };
+        let owner_no = get(row, 0)?;
+        self.usage.remember_owner(task_no, owner_no);
+        Ok(owner_no)
     }
 }
 
@@ -323,7 +343,7 @@ impl Upkeep for PostgresStore {
     }
 
     fn stats(&self) -> StoreStats {
-        self.shared.totals.stats()
+        StoreStats { stored_bytes: self.shared.usage.all(), ..self.shared.totals.stats() }
     }
 
     fn audit(&self) -> Option<&dyn AuditLog> {

@@ -10,7 +10,7 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::system::ClockRecord;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_postgres::Client;
 
 use super::audit::Audit;
@@ -25,14 +25,18 @@ use super::scopes::Scopes;
 use super::store::Shared;
 use super::tls::Tls;
 use super::totals::Totals;
+use super::usage::Usage;
 use super::writer::{self, QUEUE_MAX, Queue};
 use super::{prune, text};
 
 /// How long closing waits for what is queued.
 const CLOSING_S_MAX: u64 = 15;
-/// How often audit entries without a commit are written, and records counted.
+/// How often audit entries without a commit are written.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
-const COUNT_EVERY_TICKS: u64 = 600;
+/// The pauses between two counts of all records. A count reads all rows, so it is followed by a pause of a hundred times its length.
+const COUNT_PAUSE_S_MIN: u64 = 30;
+const COUNT_PAUSE_S_MAX: u64 = 600;
+const COUNT_PAUSE_FACTOR: u32 = 100;
 
 /// The running thread; dropping it ends it and waits for that.
 pub(super) struct StoreThread {
@@ -198,6 +202,7 @@ async fn open(
         sender,
         scopes: Scopes::default(),
         totals: Totals::default(),
+        usage: Usage::default(),
         audit: Audit::new(name),
         quarantine: Quarantined::default(),
         secrets: options.secrets,
@@ -260,15 +265,20 @@ async fn run(shared: Arc<Shared>, hints: Arc<PostgresHints>, presence: Presence,
 async fn tend(shared: &Shared) {
     let mut ticks = interval(FLUSH_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    for tick in 1_u64.. {
+    let (pause_min, pause_max) = (Duration::from_secs(COUNT_PAUSE_S_MIN), Duration::from_secs(COUNT_PAUSE_S_MAX));
+    let mut count_at = Instant::now() + pause_min;
+    loop {
         ticks.tick().await;
         if let Err(error) = shared.audit.flush(shared).await {
             tracing::warn!(?error, "entries of the audit log not written yet");
         }
-        if tick.is_multiple_of(COUNT_EVERY_TICKS)
-            && let Err(error) = prune::count(shared).await
-        {
+        let begun = Instant::now();
+        if begun < count_at {
+            continue;
+        }
+        if let Err(error) = prune::count(shared).await {
             tracing::debug!(?error, "tasks not counted");
         }
+        count_at = Instant::now() + (begun.elapsed() * COUNT_PAUSE_FACTOR).clamp(pause_min, pause_max);
     }
 }

@@ -139,7 +139,7 @@ impl Totals {
             commit_seconds: std::array::from_fn(|place| self.micros[place].load(Relaxed)),
             commit_micros_sum: self.micros_sum.load(Relaxed),
             tasks,
-            // This store has no limits of stored bytes yet, so it does not count them.
+            // They are counted in `usage.rs`.
             stored_bytes: None,
         }
     }

@@ -152,19 +152,20 @@ fn refuse(shared: &Shared, batch: &mut [Pending], failure: &Failure) {
 
 fn answer(shared: &Shared, batch: &mut [Pending], outcomes: Written) {
     shared.totals.batch();
-    let Written { statuses, befores } = outcomes;
-    for ((pending, status), before) in batch.iter_mut().zip(statuses).zip(befores) {
+    let Written { statuses, befores, changes } = outcomes;
+    for (((pending, status), before), change) in batch.iter_mut().zip(statuses).zip(befores).zip(changes) {
         let answer = match status {
             WRITTEN => {
                 let from = (before >= 0).then_some(i64::from(before));
                 shared.totals.changed(from, pending.listed_after, i64::from(pending.is_new()));
                 shared.totals.written(pending.rows, pending.bytes);
+                shared.usage.add(pending.owner_no, pending.grown(change));
                 Ok(TaskKey(pending.task_no()))
             }
             FENCED => Err(CommitError::Fenced),
             // The caller looks up whose the key is.
             DUPLICATE => Err(CommitError::Duplicate(super::store::duplicate_of_unknown())),
-            _ => Err(CommitError::Conflict),
+            other => Err(pending.over_storage(other).map_or(CommitError::Conflict, CommitError::OverStorage)),
         };
         if answer.is_err() {
             shared.totals.refused();
@@ -254,8 +255,9 @@ async fn recognise(connection: &Connection, batch: &[Pending], mut written: Writ
         let pending = &batch[place];
         if found.contains(&[pending.task_no(), pending.version(), pending.nonce()]) {
             written.statuses[place] = WRITTEN;
-            // The state before is not known; the next count corrects the totals.
+            // The state before is not known, nor by how much the task grew; the next count corrects the totals.
             written.befores[place] = -1;
+            written.changes[place] = 0;
         }
     }
     Ok(written)

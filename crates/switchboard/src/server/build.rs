@@ -129,8 +129,12 @@ impl ServerBuilder {
             true => None,
             false => {
                 let limits = self.store.adapt(self.engine_limits);
-                let store = self.store.open(&clock, &limits)?;
-                let engine = Engine::builder(store).clock(clock.clone()).webhook(Arc::new(webhook));
+                let opened = self.store.open(&clock, &limits)?;
+                let engine = Engine::builder(opened.store).clock(clock.clone()).webhook(Arc::new(webhook));
+                let engine = match opened.hints {
+                    Some(hints) => engine.hints(hints),
+                    None => engine,
+                };
                 let engine = match &self_poster {
                     Some(poster) => engine.self_fire(poster.clone()),
                     None => engine,

@@ -272,6 +272,25 @@ impl ServerBuilder {
         self
     }
 
+    /// Keeps tasks in PostgreSQL, which several processes may share: a task that one of them accepted can be read, followed,
+    /// continued and canceled through any other, and is taken over if its process dies. Building the server connects to the database and
+    /// waits for it.
+    ///
+    /// ```no_run
+    /// use switchboard::{PostgresOptions, SecretKeys, Server};
+    ///
+    /// let keys = SecretKeys::parse(&std::env::var("SWITCHBOARD_SECRETS_KEY")?)?;
+    /// let options = PostgresOptions::new("postgres://switchboard@db.example/switchboard?sslmode=require").secrets(keys);
+    /// let server = Server::builder().postgres(options);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "postgres")]
+    #[must_use]
+    pub fn postgres(mut self, options: switchboard_stores::postgres::PostgresOptions) -> Self {
+        self.store = StoreChoice::Postgres(options);
+        self
+    }
+
     /// Keeps tasks in a store that a test has made. The port that stores implement is not part of the API: it changes
     /// without notice.
     #[doc(hidden)]

@@ -20,7 +20,7 @@ use switchboard_engine::memory::{MemoryStore, STORAGE_BYTES_MAX_DEFAULT};
 use switchboard_engine::ports::audit::AuditEntry;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use switchboard_engine::ports::store::{COMMIT_MICROS_BOUNDS, OverStorage, Scope};
-use switchboard_engine::ports::{Clock, Links, Store};
+use switchboard_engine::ports::{Clock, Hints, Links, Store};
 use switchboard_engine::push::OutboxAdmin;
 use switchboard_engine::runs::{RunCounters, RunEnd};
 use switchboard_engine::supervisor::Supervisor;
@@ -45,7 +45,21 @@ pub(crate) enum StoreChoice {
     Memory(usize),
     #[cfg(feature = "sqlite")]
     Sqlite(PathBuf, switchboard_stores::sqlite::SqliteOptions),
+    #[cfg(feature = "postgres")]
+    Postgres(switchboard_stores::postgres::PostgresOptions),
     Given(Arc<dyn Store>),
+}
+
+/// A store, and the hints between the processes that share it.
+pub(crate) struct OpenStore {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) hints: Option<Arc<dyn Hints>>,
+}
+
+impl From<Arc<dyn Store>> for OpenStore {
+    fn from(store: Arc<dyn Store>) -> Self {
+        Self { store, hints: None }
+    }
 }
 
 impl StoreChoice {
@@ -55,20 +69,28 @@ impl StoreChoice {
             Self::Memory(_) => "in memory, gone when it stops".to_owned(),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(path, _) => path.display().to_string(),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(options) => format!("PostgreSQL, schema {}", options.schema_name()),
             Self::Given(_) => "in a store of its own".to_owned(),
         }
     }
 
-    /// The limits with what is usual for this store, where they have what is usual for a disk.
+    /// The limits with what is usual for this store, where they have what is usual for a disk of one process.
     pub(crate) fn adapt(&self, mut limits: Limits) -> Limits {
-        if matches!(self, Self::Memory(_)) && limits.storage_bytes_max == Limits::default().storage_bytes_max {
-            limits.storage_bytes_max = STORAGE_BYTES_MAX_DEFAULT;
+        match self {
+            Self::Memory(_) if limits.storage_bytes_max == Limits::default().storage_bytes_max => {
+                limits.storage_bytes_max = STORAGE_BYTES_MAX_DEFAULT;
+            }
+            // Other processes write too, and their hints may be lost, so followers look with every sweep.
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => limits.follow_poll_ms = limits.follow_poll_ms.min(limits.sweep_ms),
+            _ => {}
         }
         limits
     }
 
-    pub(crate) fn open(self, clock: &Arc<dyn Clock>, limits: &Limits) -> Result<Arc<dyn Store>, ServeError> {
-        Ok(match self {
+    pub(crate) fn open(self, clock: &Arc<dyn Clock>, limits: &Limits) -> Result<OpenStore, ServeError> {
+        let store: Arc<dyn Store> = match self {
             Self::Memory(tasks_max) => {
                 // One that prunes in batches must be able to hold the task that is too many.
                 let kept_max = limits.retention_tasks_max.saturating_add(limits.retention_tasks_batch);
@@ -80,8 +102,15 @@ impl StoreChoice {
                 let opened = switchboard_stores::sqlite::SqliteStore::open(&path, clock.clone(), options);
                 Arc::new(opened.map_err(ServeError::store)?)
             }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(options) => {
+                let store = switchboard_stores::postgres::PostgresStore::open(options).map_err(ServeError::store)?;
+                let hints: Arc<dyn Hints> = store.hints();
+                return Ok(OpenStore { store: Arc::new(store), hints: Some(hints) });
+            }
             Self::Given(store) => store,
-        })
+        };
+        Ok(store.into())
     }
 }
 
@@ -108,8 +137,8 @@ impl Host {
         // Secrets of webhooks are not shown, so their keys are not needed.
         let secrets = switchboard_stores::sqlite::SecretKeySource::Untouched;
         let options = switchboard_stores::sqlite::SqliteOptions { secrets, ..Default::default() };
-        let store = StoreChoice::Sqlite(database.to_owned(), options).open(&clock, &Limits::default())?;
-        Ok(Arc::new(EngineOperations(Engine::builder(store).build())))
+        let opened = StoreChoice::Sqlite(database.to_owned(), options).open(&clock, &Limits::default())?;
+        Ok(Arc::new(EngineOperations(Engine::builder(opened.store).build())))
     }
 
     pub(crate) fn engine(&self) -> Option<&Engine> {

@@ -19,7 +19,7 @@ pub struct ServeError {
 pub enum ServeErrorKind {
     /// A setting is missing or wrong: change the program or its configuration.
     Configuration,
-    /// The store cannot be opened: it is locked by another process, damaged, or its folder cannot be written.
+    /// The store cannot be opened: it is locked by another process, damaged, cannot be reached or cannot be written.
     Store,
     /// The address cannot be listened on: it is taken, or not of this machine.
     Address,
@@ -43,8 +43,8 @@ impl ServeError {
         Self { kind, text: text.into(), source: Some(source.into()) }
     }
 
-    #[cfg(feature = "sqlite")]
-    pub(crate) fn store(error: switchboard_stores::sqlite::FileError) -> Self {
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(crate) fn store(error: impl Error + Send + Sync + 'static) -> Self {
         Self::caused(ServeErrorKind::Store, error.to_string(), error)
     }
 

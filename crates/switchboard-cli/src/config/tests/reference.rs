@@ -29,7 +29,7 @@ fn the_example_file_shows_every_setting() {
     expect_file!["../../../switchboard.example.toml"].assert_eq(&example);
 }
 
-const EXCLUSIVE: [&str; 10] = [
+const EXCLUSIVE: [&str; 11] = [
     "tokens_file",
     "rules_file",
     "api_key_env",
@@ -40,6 +40,7 @@ const EXCLUSIVE: [&str; 10] = [
     "credential_",
     "authorities",
     "card_keys",
+    "store = ",
 ];
 
 fn is_assignment(line: &str) -> bool {

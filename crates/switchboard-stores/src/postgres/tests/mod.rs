@@ -1,23 +1,34 @@
 //! Runs the store contract on PostgreSQL, with two handles that share only the data, and tests what only this store has. The tests
-//! need a server: `SWITCHBOARD_TEST_POSTGRES` is the address of a database in which they may make schemas. Without it they
-//! fail. They are built with the feature `postgres` only.
+//! start a server of their own, so they are ignored unless they are asked for, as `scripts/test` does.
 
-use std::sync::Arc;
+mod hints;
+mod migrating;
+mod refusals;
+mod usage;
+
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use switchboard_core::model::Timestamp;
 use switchboard_engine::contract::{SharedSubject, Subject};
 use switchboard_engine::memory::ManualClock;
 use switchboard_engine::ports::Store;
+use switchboard_test_postgres::Postgres;
 
 use super::{PostgresOptions, PostgresStore, SecretKeys};
 
 const BEGIN: Timestamp = Timestamp::from_ms(1_750_000_000_000);
 
-/// The address of the server.
-fn address() -> String {
-    std::env::var("SWITCHBOARD_TEST_POSTGRES")
-        .expect("SWITCHBOARD_TEST_POSTGRES is the address of a PostgreSQL server for tests, and it is not set")
+/// The server of all tests. It ends with this process.
+fn server() -> &'static Postgres {
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    SERVER.get_or_init(Postgres::start)
+}
+
+/// A name that no other test uses.
+fn new_schema() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// A schema of its own, which is dropped when the test ends.
@@ -31,12 +42,10 @@ struct OnSchema {
 
 impl OnSchema {
     fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let url = address();
-        let schema = format!("test_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let clock = Arc::new(ManualClock::new(BEGIN));
         let keys = SecretKeys::generate().unwrap();
-        let options = PostgresOptions::new(url).schema(schema).secrets(keys).clock(clock.clone());
+        let options = PostgresOptions::new(server().url()).schema(new_schema()).secrets(keys);
+        let options = options.readers(1).clock(clock.clone());
         let mut subject = Self { first: None, second: None, clock, options };
         subject.restart();
         subject
@@ -108,12 +117,22 @@ mod contract {
     fn make() -> super::OnSchema {
         super::OnSchema::new()
     }
-    switchboard_engine::store_contract!(make);
+    switchboard_engine::store_contract!(
+        #[ignore = "starts PostgreSQL"]
+        make
+    );
+    switchboard_engine::storage_contract!(
+        #[ignore = "starts PostgreSQL"]
+        make
+    );
 }
 
 mod shared_contract {
     fn make() -> super::OnSchema {
         super::OnSchema::shared()
     }
-    switchboard_engine::shared_store_contract!(make);
+    switchboard_engine::shared_store_contract!(
+        #[ignore = "starts PostgreSQL"]
+        make
+    );
 }

@@ -1,0 +1,172 @@
+//! Servers that share a database in PostgreSQL, which is started here. Measured are durable sends beside those of a server on a file, in turn, and
+//! how much later a follower at another server sees an event than one at the server that wrote it.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use switchboard_test_postgres::Postgres;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+use crate::load::{Outcome, Pool, Until, Work, begin_one, hold_streams, subscribe_request};
+use crate::process;
+use crate::server::Server;
+
+/// A key for the secrets of webhooks: 32 zeros.
+const KEY: &str = "swkey_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+
+/// An agent that does not declare itself free of effects, so that a send is two commits.
+const CONFIG: &str = "[[agent]]\nname = \"Demo\"\nkind = \"demo\"\neffects = \"some\"\n";
+
+/// Measures servers on PostgreSQL, which must be installed.
+#[derive(clap::Parser)]
+pub struct Arguments {
+    /// The `switchboard` binary; by default the one beside this binary.
+    #[arg(long)]
+    server: Option<PathBuf>,
+    /// Connections that send.
+    #[arg(long, short, default_value_t = 256)]
+    connections: usize,
+    /// Length of one round of sends.
+    #[arg(long, default_value_t = 5.0)]
+    seconds: f64,
+    /// Rounds of sends, of each server in turn.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Tasks that are followed at the other server while its delay is measured.
+    #[arg(long, default_value_t = 1000)]
+    followed: usize,
+    /// Where data is kept: must be a real disk. By default the folder of this binary.
+    #[arg(long)]
+    scratch: Option<PathBuf>,
+}
+
+/// Prints what was measured.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    process::raise_file_limit();
+    let own = std::env::current_exe().context("cannot find this binary")?;
+    let beside = own.parent().context("a binary lies in a folder")?;
+    let program = arguments.server.clone().unwrap_or_else(|| beside.join("switchboard"));
+    ensure!(program.exists(), "{} is not built", program.display());
+    let scratch = arguments.scratch.clone().unwrap_or_else(|| beside.to_owned());
+    let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(scratch)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let postgres = Postgres::start();
+        measure_sends(arguments, &program, folder.path(), &postgres).await?;
+        measure_delay(arguments, &program, folder.path(), &postgres).await
+    })
+}
+
+/// A server on PostgreSQL in a folder of its own.
+fn on_postgres(program: &Path, folder: &Path, name: &str, postgres: &Postgres) -> Result<Server> {
+    let place = folder.join(name);
+    std::fs::create_dir_all(&place)?;
+    std::fs::write(place.join("switchboard.toml"), CONFIG)?;
+    Server::start_sharing(program, &place, &postgres.url(), KEY, name)
+}
+
+async fn measure_sends(arguments: &Arguments, program: &Path, folder: &Path, postgres: &Postgres) -> Result<()> {
+    let place = folder.join("file");
+    std::fs::create_dir_all(&place)?;
+    std::fs::write(place.join("switchboard.toml"), CONFIG)?;
+    let servers = [
+        ("file", Server::start(program, &place, &[])?),
+        ("postgres", on_postgres(program, folder, "sends", postgres)?),
+    ];
+    let mut runs: BTreeMap<&str, Vec<Outcome>> = BTreeMap::new();
+    let mut cpu: BTreeMap<&str, (Duration, Duration)> = BTreeMap::new();
+    for round in 0..=arguments.rounds {
+        for (name, server) in &servers {
+            server.until_ready().await?;
+            let mut pool = Pool::open(server.address, arguments.connections).await?;
+            let time = |database: &Postgres| -> Result<(Duration, Duration)> {
+                let of_database = database.processes().into_iter().filter_map(|pid| process::cpu_time(pid).ok()).sum();
+                Ok((process::cpu_time(server.pid())?, of_database))
+            };
+            let before = time(postgres)?;
+            // The first round fills caches and is not counted.
+            let seconds = if round == 0 { 1.0 } else { arguments.seconds };
+            let outcome = pool.run(&Work::Send, Until::Elapsed(Duration::from_secs_f64(seconds))).await;
+            ensure!(outcome.errors == 0, "{name}: {} errors, first: {:?}", outcome.errors, outcome.first_error);
+            let after = time(postgres)?;
+            if round > 0 {
+                runs.entry(name).or_default().push(outcome);
+                let spent = cpu.entry(name).or_default();
+                spent.0 += after.0.saturating_sub(before.0);
+                spent.1 += after.1.saturating_sub(before.1);
+            }
+        }
+    }
+    println!("durable sends of an ordinary agent, {} connections, nothing pinned:", arguments.connections);
+    let mut per_second = Vec::new();
+    for (name, _) in &servers {
+        let outcome = Outcome::of_all(runs.remove(name).unwrap_or_default());
+        let (of_server, of_database) = cpu[name];
+        let each = |spent: Duration| spent.as_secs_f64() * 1e6 / outcome.requests.max(1) as f64;
+        println!(
+            "{name:>9}: {:6.0}/s, p50 {:.2} ms, p99 {:.2} ms, CPU per send: server {:.0} us, PostgreSQL {:.0} us",
+            outcome.per_second,
+            outcome.p50_ms,
+            outcome.p99_ms,
+            each(of_server),
+            each(of_database)
+        );
+        per_second.push(outcome.per_second);
+    }
+    println!("           PostgreSQL is at {:.2} of the file", per_second[1] / per_second[0]);
+    Ok(())
+}
+
+async fn measure_delay(arguments: &Arguments, program: &Path, folder: &Path, postgres: &Postgres) -> Result<()> {
+    let writing = on_postgres(program, folder, "writing", postgres)?;
+    let following = on_postgres(program, folder, "following", postgres)?;
+    writing.until_ready().await?;
+    following.until_ready().await?;
+    println!("how much later a follower at another server sees an event than one at the server that wrote it:");
+    for held in [0, arguments.followed] {
+        let streams = hold_streams(following.address, held, async || ()).await?;
+        let id = begin_one(writing.address, "stream 100 ").await?;
+        let (near, far) = tokio::try_join!(arrivals(writing.address, &id), arrivals(following.address, &id))?;
+        let mut late: Vec<f64> = far
+            .iter()
+            .filter_map(|(event, at)| Some(at.saturating_duration_since(*near.get(event)?).as_secs_f64() * 1e3))
+            .collect();
+        late.sort_by(f64::total_cmp);
+        ensure!(late.len() > 90, "only {} events were seen at both", late.len());
+        let at = |percent: usize| late[(late.len() * percent / 100).min(late.len() - 1)];
+        println!(
+            "{:>9} other tasks followed there: p50 {:.2} ms, p99 {:.2} ms, most {:.2} ms, {} events",
+            streams.count(),
+            at(50),
+            at(99),
+            at(100),
+            late.len()
+        );
+    }
+    Ok(())
+}
+
+/// When each event of a task arrived, from its first to its last.
+async fn arrivals(address: SocketAddr, id: &str) -> Result<BTreeMap<u64, Instant>> {
+    let mut socket = TcpStream::connect(address).await?;
+    socket.set_nodelay(true)?;
+    socket.write_all(&subscribe_request(id)).await?;
+    let mut lines = BufReader::new(socket).lines();
+    let (mut seen, mut number) = (BTreeMap::new(), 0);
+    while let Some(line) = lines.next_line().await? {
+        if let Some(id) = line.strip_prefix("id: ") {
+            number = id.trim().parse()?;
+        } else if line.starts_with("data: ") {
+            seen.insert(number, Instant::now());
+            if line.contains("TASK_STATE_COMPLETED") {
+                return Ok(seen);
+            }
+            ensure!(!line.contains("TASK_STATE_FAILED") && !line.contains("\"error\""), "{line}");
+        }
+    }
+    anyhow::bail!("the stream broke off after {} events", seen.len())
+}
