@@ -185,7 +185,7 @@ async fn test(args: &CallArgs, data: &Path, environment: &Environment) -> Result
     let found = client.discover(&agent.url).await.map_err(Failure::runtime)?;
     let changes = changes(&agent, &found)?;
     let called = client.agent(&agent.url).await.map_err(Failure::runtime)?;
-    // A task that nobody has: an agent that says so has understood the question.
+    // No agent has a task of this id. An agent that answers so can be reached and speaks A2A.
     let asked = called.call(Request::GetTask { id: "switchboard-agents-test".into(), history_length: Some(0) }).await;
     if let Err(error) = asked
         && !is_answer(&error)

@@ -1,4 +1,4 @@
-//! Continuations: calls to other agents that nobody waits for any more. Each is a row in the store; the loop here claims those that are
+//! Continuations: calls to other agents that their run no longer waits for. Each is a row in the store; the loop here claims those that are
 //! due, looks at the other agent's task, and delivers what came of it: as the next message of the task whose run made the call, or to
 //! a URL. What is delivered is recorded before it is, so that a crash in between repeats the same delivery, which its receiver
 //! recognises. It also checks the calls of runs from time to time, because the process of a run may have died.

@@ -230,7 +230,7 @@ impl Engine {
         process(&self.engine, task).await.map_err(|error| self.engine.store_failed(&error))
     }
 
-    /// Looks after a call that nobody waits for: what came of it is delivered, or it is looked at again later. False if there is nothing to
+    /// Looks at a call that its run no longer waits for: the engine delivers its result, or looks again later. False if there is nothing to
     /// do: another process does it, the call is over, or there is none.
     ///
     /// # Errors

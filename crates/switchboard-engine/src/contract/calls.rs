@@ -30,7 +30,7 @@ fn hand_over() -> CallStep {
     }
 }
 
-/// A call that nobody waits for.
+/// A call that its run no longer waits for.
 async fn handed_over(subject: &dyn Subject, parent: &RecordWriter, id: &str) {
     calls(subject).open_call(call(subject, parent, id)).await.expect("the call is recorded");
     change(subject, id, remote()).await.expect("the call is there");

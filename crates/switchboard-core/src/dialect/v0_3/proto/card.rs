@@ -28,7 +28,7 @@ const CAPABILITIES: Lists =
     &[ListField(wire::AgentCapabilities::EXTENSIONS, "extensions", Holds::Many("entries", &[]))];
 
 /// Appends a card. Of its interfaces those of this family are written, the first as the preferred one. Its signatures are written
-/// as they are: whoever has some that were made over another form takes them off first.
+/// as they are: the caller must remove signatures that were made over another form of the card.
 pub fn write_card(card: &AgentCard, out: &mut Vec<u8>) {
     write(&wire::AgentCard::of(card), out);
 }
