@@ -56,7 +56,7 @@ impl Binding for JsonRpc {
     }
 
     fn check(&mut self, request: &Incoming<'_, '_>) -> Result<(), Rejection> {
-        Ok(check_content_type(request.head.headers)?)
+        Ok(check_content_type(&request.head)?)
     }
 
     fn body_bytes_max(&self, request: &Incoming<'_, '_>) -> Option<usize> {

@@ -17,7 +17,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, header};
+use http::{HeaderValue, Response, header};
 use http_body::Body;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -34,11 +34,12 @@ use super::authentication::Identity;
 use super::edge::authorize::CardReader;
 use super::edge::budgets::{BodyHold, Holder};
 use super::edge::header_names::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
+use super::edge::present_headers::ContentType;
 use super::edge::read::read_while;
 use super::edge::request_log::RequestRecord;
 use super::edge::respond::ReplyBody;
 use super::edge::route::{decide, spelling};
-use super::edge::shared::{Incoming, Mounted, Shared};
+use super::edge::shared::{Head, Incoming, Mounted, Shared};
 use super::operator::metrics::Operation;
 
 /// One protocol binding, made for one request. What it learns of the request on the way in it keeps for the way out, because the
@@ -432,11 +433,11 @@ fn unaccepted_modes(agent: &Mounted, dialect: Dialect, request: &Request) -> Opt
 
 /// Whether a body says it is JSON. A body without a content type is accepted as JSON. A form or plain text is refused:
 /// browsers send those across origins without a preflight request, and pages that may not call must not get around it.
-pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), ProtocolError> {
-    let Some(value) = headers.get(header::CONTENT_TYPE).filter(|value| *value != "application/json") else {
+pub(crate) fn check_content_type(head: &Head<'_>) -> Result<(), ProtocolError> {
+    if matches!(head.present.content_type, ContentType::Absent | ContentType::Json) {
         return Ok(());
-    };
-    let value = value.to_str().unwrap_or("?");
+    }
+    let value = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("?");
     let bare = value.split(';').next().unwrap_or_default().trim();
     if ["application/json", "application/a2a+json"].iter().any(|json| bare.eq_ignore_ascii_case(json)) {
         return Ok(());

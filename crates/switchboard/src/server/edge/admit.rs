@@ -20,6 +20,7 @@ use switchboard_core::dialect::json::write_u64;
 use tracing::Span;
 
 use crate::server::edge::header_names::X_REQUEST_ID;
+use crate::server::edge::present_headers::PresentHeaders;
 use crate::server::edge::respond::ReplyBody;
 use crate::server::edge::shared::Shared;
 
@@ -27,15 +28,17 @@ use crate::server::edge::shared::Shared;
 pub(crate) fn admit(
     shared: &Shared,
     parts: &Parts,
+    present: PresentHeaders,
     authority: Option<&str>,
     public: bool,
 ) -> (Result<(), &'static str>, CommonHeaders) {
-    let origin = parts.headers.get(header::ORIGIN);
+    let origin = if present.origin { parts.headers.get(header::ORIGIN) } else { None };
     let admitted = match is_ambiguous(&parts.headers) {
         false => shared.gate.admits(authority, origin, &shared.cors, public),
         true => Err("the request names its host or its origin twice (Host and Origin headers)"),
     };
-    let request_id = shared.request_ids.name(&parts.headers);
+    let own_id = if present.request_id { parts.headers.get(X_REQUEST_ID) } else { None };
+    let request_id = shared.request_ids.name(own_id);
     (admitted, CommonHeaders { public, origin: origin.cloned(), request_id })
 }
 
@@ -60,12 +63,10 @@ impl CommonHeaders {
         tracing::debug_span!("request", id = self.request_id.to_str().unwrap_or("?"))
     }
 
-    pub(crate) fn on(self, shared: &Shared, mut response: Response<ReplyBody>) -> Response<ReplyBody> {
-        let headers = response.headers_mut();
+    pub(crate) fn add_to(self, shared: &Shared, headers: &mut HeaderMap) {
         shared.cors.mark(self.origin.as_ref(), self.public, headers);
         headers.insert(X_REQUEST_ID, self.request_id);
         shared.authentication.set_challenge(headers);
-        response
     }
 }
 
@@ -261,8 +262,7 @@ impl RequestIds {
     }
 
     /// The client's own id if it sent a fit one, else a new one.
-    pub(crate) fn name(&self, headers: &HeaderMap) -> HeaderValue {
-        let own = headers.get(X_REQUEST_ID);
+    pub(crate) fn name(&self, own: Option<&HeaderValue>) -> HeaderValue {
         let fit = |id: &&HeaderValue| id.len() <= 128 && id.as_bytes().iter().all(u8::is_ascii_graphic);
         let mut named = match own.filter(fit) {
             // A copy: a reference into the read buffer would keep the connection from reusing the buffer.

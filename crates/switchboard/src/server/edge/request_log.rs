@@ -25,6 +25,7 @@ use tracing::Level;
 
 use crate::server::authentication::{Identity, OnRefusal};
 use crate::server::edge::access_log::{AccessLine, Answered};
+use crate::server::edge::admit::CommonHeaders;
 use crate::server::edge::budgets::Holder;
 use crate::server::edge::header_names::X_REQUEST_ID;
 use crate::server::edge::respond::ReplyBody;
@@ -264,10 +265,11 @@ impl InFlight {
         Self { shared, note, unread, is_answered: false }
     }
 
-    /// Counts and logs the request, now that its answer is ready.
-    pub(crate) fn answered(mut self, mut response: Response<ReplyBody>) -> Response<ReplyBody> {
+    /// Completes the head of the answer, now that it is ready, and counts and logs the request.
+    pub(crate) fn answered(mut self, common: CommonHeaders, mut response: Response<ReplyBody>) -> Response<ReplyBody> {
         self.is_answered = true;
         let (shared, note) = (&self.shared, &self.note);
+        common.add_to(shared, response.headers_mut());
         let operation = note.known_operation();
         // A probe that says "not ready" has been answered.
         let refused = Refused::taken_from(&mut response).filter(|_| operation != Operation::Probe);

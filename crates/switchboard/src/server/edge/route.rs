@@ -24,6 +24,7 @@ use crate::server::downloads::Downloads;
 use crate::server::edge::admit::preflight;
 use crate::server::edge::header_names::A2A_VERSION;
 use crate::server::edge::paths::{AgentPath, ArtifactPath, NamedPath, OutboxPath, name_grpc_path, name_path};
+use crate::server::edge::present_headers::{ContentType, PresentHeaders};
 use crate::server::edge::request_log::BindingKind;
 use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, json, takes};
 use crate::server::edge::shared::{Head, Incoming, Mounted, Shared, Site};
@@ -56,27 +57,12 @@ pub(crate) enum Target {
 }
 
 /// What the path of a request names. A gRPC call is known by its content type.
-pub(crate) fn named<'a>(shared: &Shared, parts: &'a Parts) -> NamedPath<'a> {
+pub(crate) fn named<'a>(shared: &Shared, parts: &'a Parts, present: PresentHeaders) -> NamedPath<'a> {
     let base = shared.mount.base_of(parts);
-    match is_grpc(&parts.headers) {
+    match present.content_type == ContentType::Grpc {
         true => name_grpc_path(parts.uri.path(), base),
         false => name_path(parts.uri.path(), base),
     }
-}
-
-/// Whether a request is a gRPC call, by its content type.
-#[cfg(feature = "grpc")]
-pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
-    const GRPC: &[u8] = b"application/grpc";
-    let kind = headers.get(header::CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
-    // What follows is a codec or a parameter; `application/grpc-web` is another protocol.
-    let rest = kind.get(..GRPC.len()).filter(|kind| kind.eq_ignore_ascii_case(GRPC)).and(kind.get(GRPC.len()..));
-    rest.is_some_and(|rest| rest.first().is_none_or(|next| matches!(next, b'+' | b';' | b' ')))
-}
-
-#[cfg(not(feature = "grpc"))]
-fn is_grpc(_: &HeaderMap) -> bool {
-    false
 }
 
 /// Finds the agent and the binding. `admitted` is what the first stage said; a refusal is written as the path has it.
@@ -91,7 +77,7 @@ pub(crate) fn route(
     let admitted = admitted.map_err(|why| ProtocolError::PermissionDenied { reason: why.to_owned() });
     let site = shared.site(authority);
     #[cfg(feature = "grpc")]
-    if is_grpc(head.headers) {
+    if head.present.content_type == ContentType::Grpc {
         head.note.binding(BindingKind::Grpc);
         return grpc_target(site, head, parts, named, admitted);
     }
@@ -401,7 +387,7 @@ fn with_clues<T>(
     default: Option<Dialect>,
     decide: impl FnOnce(&Clues<'_>) -> T,
 ) -> T {
-    let header = named_version(head.headers);
+    let header = if head.present.version { named_version(head.headers) } else { None };
     let query = if header.is_some() { None } else { head.query("A2A-Version") };
     decide(&Clues { header: header.as_deref(), query: query.as_deref(), default, mount, ingress })
 }

@@ -25,6 +25,7 @@ use crate::server::downloads;
 use crate::server::edge::admit::{CommonHeaders, admit, named_authority};
 use crate::server::edge::identity_headers::drop_identity_headers;
 use crate::server::edge::operator_check::check_operator;
+use crate::server::edge::present_headers::PresentHeaders;
 use crate::server::edge::request_log::{InFlight, Refused, ReplyWatch, RequestRecord};
 use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, http_error};
 use crate::server::edge::route::{Target, named, route};
@@ -88,22 +89,25 @@ where
         let shared = self.shared.clone();
         let mut note = RequestRecord::new(self.peer);
         let (mut parts, body) = request.into_parts();
-        drop_identity_headers(&mut parts.headers);
+        let present = PresentHeaders::of(&parts.headers);
+        if present.identity {
+            drop_identity_headers(&mut parts.headers);
+        }
         if let Some(certificate) = &self.certificate {
             parts.extensions.insert(certificate.clone());
         }
         // The path is read first, because every page may read a card. Nothing is looked up before the request is admitted.
-        let named = named(&shared, &parts);
+        let named = named(&shared, &parts, present);
         let authority = named_authority(&parts.uri, &parts.headers);
-        let (admitted, common) = admit(&shared, &parts, authority, named.is_public());
+        let (admitted, common) = admit(&shared, &parts, present, authority, named.is_public());
         note.keep_line(&shared, &parts, &common.request_id);
-        let target = route(&shared, &head(&parts, &note), &parts, authority, named, admitted);
+        let target = route(&shared, &head(&parts, present, &note), &parts, authority, named, admitted);
         let unread = match &self.unread {
             Some(unread) if parts.version == Version::HTTP_2 => ReplyWatch::Streams(unread.clone()),
             Some(_) => ReplyWatch::Socket,
             None => ReplyWatch::Service(shared.unread.of_service.clone()),
         };
-        let exchange = Exchange { in_flight: InFlight::new(shared, note, unread), common, parts, body };
+        let exchange = Exchange { in_flight: InFlight::new(shared, note, unread), common, parts, present, body };
         if let Target::Answered(response) = target {
             return exchange.answered(response);
         }
@@ -135,8 +139,8 @@ where
     }
 }
 
-fn head<'a>(parts: &'a Parts, note: &'a RequestRecord) -> Head<'a> {
-    Head { method: &parts.method, uri: &parts.uri, headers: &parts.headers, note }
+fn head<'a>(parts: &'a Parts, present: PresentHeaders, note: &'a RequestRecord) -> Head<'a> {
+    Head { method: &parts.method, uri: &parts.uri, headers: &parts.headers, present, note }
 }
 
 /// A request on its way, with its body.
@@ -144,6 +148,7 @@ struct Exchange<B> {
     in_flight: InFlight,
     common: CommonHeaders,
     parts: Parts,
+    present: PresentHeaders,
     body: B,
 }
 
@@ -163,8 +168,7 @@ where
     fn answered(self, response: Response<ReplyBody>) -> Answering {
         let (in_flight, common) = (self.in_flight, self.common);
         let span = common.span();
-        let response = common.on(&in_flight.shared, response);
-        Box::pin(ready(Ok(span.in_scope(|| in_flight.answered(response)))))
+        Box::pin(ready(Ok(span.in_scope(|| in_flight.answered(common, response)))))
     }
 
     /// Continues after authentication. Each way is boxed by itself: one box for all would be as large as the largest of
@@ -200,24 +204,23 @@ where
             Target::Grpc(agent, binding) => self.call_agent(agent, Mount::FREE, binding, identified),
             Target::Compat(agent, mount, binding) => self.call_agent(agent, mount, binding, identified),
             Target::Download(agent, files, place) => {
-                let Self { in_flight, common, parts, .. } = self;
+                let Self { in_flight, common, parts, present, .. } = self;
                 boxed(common.span(), async move {
-                    let (shared, head) = (&*in_flight.shared, head(&parts, &in_flight.note));
+                    let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
                     let identity = shared.authentication.identity(&identified);
                     let mut response =
                         downloads::serve(shared, agent.name.as_str(), &files, &head, identity, place).await;
                     if let Err(error) = shared.budgets.hold_reply(&mut response, &in_flight.note, None, None) {
                         response = downloads::refuse(&error);
                     }
-                    let response = common.on(shared, response);
-                    Ok(in_flight.answered(response))
+                    Ok(in_flight.answered(common, response))
                 })
             }
             Target::Internal(route) => self.internal(route),
             Target::Organization(route) => {
-                let Self { in_flight, common, parts, body } = self;
+                let Self { in_flight, common, parts, present, body } = self;
                 boxed(common.span(), async move {
-                    let (shared, head) = (&*in_flight.shared, head(&parts, &in_flight.note));
+                    let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
                     let identity = shared.authentication.identity(&identified);
                     let asking = Asking {
                         principal: identity.principal.as_str(),
@@ -227,14 +230,13 @@ where
                     let record = |entry| in_flight.audit_operator(entry);
                     let response =
                         organizations::serve(&shared.organizations, route, &head, &asking, body, &record).await;
-                    let response = common.on(shared, response);
-                    Ok(in_flight.answered(response))
+                    Ok(in_flight.answered(common, response))
                 })
             }
             Target::Outbox(place) => {
-                let Self { in_flight, common, parts, body } = self;
+                let Self { in_flight, common, parts, present, body } = self;
                 boxed(common.span(), async move {
-                    let (shared, head) = (&*in_flight.shared, head(&parts, &in_flight.note));
+                    let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
                     let identity = shared.authentication.identity(&identified);
                     let response = match check_operator(shared, identity, head.headers) {
                         Ok(()) => {
@@ -244,8 +246,7 @@ where
                         }
                         Err(error) => http_error(Dialect::V1_0, &error, JSON),
                     };
-                    let response = common.on(shared, response);
-                    Ok(in_flight.answered(response))
+                    Ok(in_flight.answered(common, response))
                 })
             }
             // Every authenticated caller may read the metrics, which are about all traffic; only operators see the
@@ -256,8 +257,8 @@ where
                     let shared = &*in_flight.shared;
                     let identity = shared.authentication.identity(&identified);
                     let is_operator = check_operator(shared, identity, &parts.headers).is_ok();
-                    let response = common.on(shared, health::metrics(shared, is_operator).await);
-                    Ok(in_flight.answered(response))
+                    let response = health::metrics(shared, is_operator).await;
+                    Ok(in_flight.answered(common, response))
                 })
             }
         }
@@ -265,24 +266,22 @@ where
 
     /// A request that the server has posted to itself.
     fn internal(self, route: InternalRoute) -> Answering {
-        let Self { in_flight, common, parts, body } = self;
+        let Self { in_flight, common, parts, present, body } = self;
         boxed(common.span(), async move {
-            let (shared, head) = (&*in_flight.shared, head(&parts, &in_flight.note));
+            let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
             let response = internal::serve(&shared.internal, route, &head, body).await;
-            let response = common.on(shared, response);
-            Ok(in_flight.answered(response))
+            Ok(in_flight.answered(common, response))
         })
     }
 
     /// Another app passes on the secret of an organization.
     fn org_secret_received(self) -> Answering {
-        let Self { in_flight, common, parts, body } = self;
+        let Self { in_flight, common, parts, present, body } = self;
         boxed(common.span(), async move {
-            let (shared, head) = (&*in_flight.shared, head(&parts, &in_flight.note));
+            let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
             let record = |entry| in_flight.audit_operator(entry);
             let response = organizations::receive(&shared.organizations, &head, body, &record).await;
-            let response = common.on(shared, response);
-            Ok(in_flight.answered(response))
+            Ok(in_flight.answered(common, response))
         })
     }
 
@@ -291,11 +290,12 @@ where
     where
         P: Binding + 'static,
     {
-        let Self { in_flight, common, parts, body } = self;
+        let Self { in_flight, common, parts, present, body } = self;
         boxed(common.span(), async move {
             let shared = &*in_flight.shared;
             let proven = identified.proven();
-            let request = Incoming { shared, agent: &agent, mount, head: head(&parts, &in_flight.note), proven };
+            let request =
+                Incoming { shared, agent: &agent, mount, head: head(&parts, present, &in_flight.note), proven };
             let identity = shared.authentication.identity(&identified);
             let mut begun = bindings::begin(&mut binding, &request, identity, body).await;
             // The connection reads the next request into the same memory.
@@ -304,15 +304,14 @@ where
                 Ok(pending) => bindings::finish(&mut binding, shared, &agent, &in_flight.note, identity, pending).await,
                 Err(response) => std::mem::take(&mut **response),
             };
-            let response = common.on(shared, response);
-            Ok(in_flight.answered(response))
+            Ok(in_flight.answered(common, response))
         })
     }
 
     /// The refusal of a request whose sender is not known, as path and content type alone have it.
     fn refuse(&self, target: Target, error: &ProtocolError) -> Response<ReplyBody> {
         let shared = &*self.in_flight.shared;
-        let head = head(&self.parts, &self.in_flight.note);
+        let head = head(&self.parts, self.present, &self.in_flight.note);
         let request = |agent, mount| Incoming { shared, agent, mount, head, proven: SchemeSet::NONE };
         match target {
             Target::Answered(response) => response,

@@ -33,6 +33,7 @@ use crate::server::edge::header_names::{
 };
 use crate::server::edge::operator_check::OperatorKey;
 use crate::server::edge::peers::OpenPeers;
+use crate::server::edge::present_headers::PresentHeaders;
 use crate::server::edge::rebased::Rebased;
 use crate::server::edge::request_log::{LineBudget, RequestRecord};
 use crate::server::edge::route::MountPath;
@@ -164,6 +165,8 @@ pub(crate) struct Head<'a> {
     pub(crate) method: &'a Method,
     pub(crate) uri: &'a Uri,
     pub(crate) headers: &'a HeaderMap,
+    /// Which of the headers there are.
+    pub(crate) present: PresentHeaders,
     pub(crate) note: &'a RequestRecord,
 }
 
@@ -198,7 +201,8 @@ impl Incoming<'_, '_> {
         // ASCII is a value all the same: dropping it would turn a resume or a repeat into a new send.
         let (mut idempotency_key, mut last_event_id, mut trace_parent) = (None, None, None);
         let mut asks_for_extensions = false;
-        for (name, value) in head.headers {
+        let headers = if head.present.call { Some(head.headers) } else { None };
+        for (name, value) in headers.into_iter().flatten() {
             let wanted = match name {
                 name if *name == IDEMPOTENCY_KEY => &mut idempotency_key,
                 name if *name == LAST_EVENT_ID => &mut last_event_id,

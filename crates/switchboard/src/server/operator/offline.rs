@@ -12,6 +12,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_engine::ports::audit::{AuditEntry, AuditEvent};
 
 use crate::server::edge::paths::{NamedPath, name_path};
+use crate::server::edge::present_headers::PresentHeaders;
 use crate::server::edge::request_log::RequestRecord;
 use crate::server::edge::respond::{JSON, http_error};
 use crate::server::edge::shared::Head;
@@ -52,7 +53,8 @@ impl OfflineOutbox {
     pub async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let (parts, body) = request.into_parts();
         let note = RequestRecord::new(None);
-        let head = Head { method: &parts.method, uri: &parts.uri, headers: &parts.headers, note: &note };
+        let present = PresentHeaders::of(&parts.headers);
+        let head = Head { method: &parts.method, uri: &parts.uri, headers: &parts.headers, present, note: &note };
         let response = match name_path(parts.uri.path(), "") {
             NamedPath::Outbox(place) => {
                 let record = |entry| {

@@ -216,7 +216,7 @@ where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
-    check_content_type(head.headers)?;
+    check_content_type(head)?;
     let body = read(head.headers, body, BODY_BYTES_MAX, BODY_READ).await?;
     let value: Value = serde_json::from_slice(&body)
         .map_err(|error| ProtocolError::ParseError { reason: format!("the body is not JSON: {error}") })?;

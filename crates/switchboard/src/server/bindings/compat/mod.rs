@@ -313,7 +313,7 @@ impl Binding for CompatBinding {
 
     fn check(&mut self, request: &Incoming<'_, '_>) -> Result<(), Rejection> {
         if self.place.verb() == Method::POST.as_str() && self.compat.checks_content_type() {
-            check_content_type(request.head.headers)?;
+            check_content_type(&request.head)?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use tokio::time::Duration;
 use super::status::escaped;
 use super::stream::{framed, unframe};
 use super::{parse_timeout, takes_protobuf};
-use crate::server::edge::route::is_grpc;
+use crate::server::edge::present_headers::{ContentType, PresentHeaders};
 
 #[test]
 fn a_call_is_known_by_its_content_type() {
@@ -23,10 +23,10 @@ fn a_call_is_known_by_its_content_type() {
     ] {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-        assert_eq!(is_grpc(&headers), called, "{kind}");
+        assert_eq!(PresentHeaders::of(&headers).content_type == ContentType::Grpc, called, "{kind}");
         assert!(!called || takes_protobuf(&headers) == protobuf, "{kind}");
     }
-    assert!(!is_grpc(&HeaderMap::new()));
+    assert_eq!(PresentHeaders::of(&HeaderMap::new()).content_type, ContentType::Absent);
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl Binding for HttpJson {
             return Err(not_allowed(self.dialect, &error, allowed, self.content_type.clone()).into());
         }
         match *head.method == Method::POST {
-            true => Ok(check_content_type(head.headers)?),
+            true => Ok(check_content_type(head)?),
             false => Ok(()),
         }
     }

@@ -1,0 +1,47 @@
+//! What one pass finds.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::{ContentType, PresentHeaders};
+
+fn present(lines: &[(&'static str, &'static str)]) -> PresentHeaders {
+    let line =
+        |(name, value): &(&'static str, &'static str)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines.iter().map(line) {
+        headers.append(name, value);
+    }
+    PresentHeaders::of(&headers)
+}
+
+#[test]
+fn an_ordinary_request_has_nothing_but_its_content_type() {
+    let found =
+        present(&[("host", "a"), ("content-type", "application/json"), ("content-length", "2"), ("x-other", "1")]);
+    let PresentHeaders { origin, request_id, version, call, identity, content_type } = found;
+    assert!(!(origin || request_id || version || call || identity));
+    assert_eq!(content_type, ContentType::Json);
+    assert_eq!(present(&[]).content_type, ContentType::Absent);
+}
+
+#[test]
+fn each_header_is_found_among_others() {
+    let with = |name| present(&[("accept", "*/*"), (name, "1"), ("user-agent", "a")]);
+    assert!(with("origin").origin);
+    assert!(with("x-request-id").request_id);
+    assert!(with("a2a-version").version);
+    for name in ["a2a-extensions", "x-a2a-extensions", "idempotency-key", "last-event-id", "traceparent"] {
+        assert!(with(name).call, "{name}");
+    }
+    for name in ["remote-user", "x-forwarded-user", "x_user_id"] {
+        assert!(with(name).identity, "{name}");
+    }
+}
+
+#[test]
+fn of_two_content_types_the_first_counts() {
+    let twice = |first, second| present(&[("content-type", first), ("content-type", second)]).content_type;
+    assert_eq!(twice("text/plain", "application/json"), ContentType::Other);
+    assert_eq!(twice("application/json", "text/plain"), ContentType::Json);
+    assert_eq!(twice("application/a2a+json", "application/json"), ContentType::Other);
+}
