@@ -9,7 +9,7 @@ use http::{Method, Request, Response, Uri};
 
 use super::interceptor::{Interceptors, Received, Watch};
 use crate::call_error::CallError;
-use crate::outbound::{self, AddressPolicy, Body, BuildError, RequestLimits, Trust, redirect_target, retarget};
+use crate::outbound::{self, AddressPolicy, Body, BuildError, Repeat, RequestLimits, Trust, redirect_target, retarget};
 
 /// How many redirects a request follows.
 const REDIRECTS_MAX: u8 = 5;
@@ -108,11 +108,8 @@ impl Http {
             let uri = request.uri().clone();
             let kept = (request.method() == Method::GET).then(|| request.clone());
             let mut watch = self.interceptors.begin(&mut request);
-            let client = self.client_for(&uri, named);
-            let answer = match may_repeat {
-                true => client.send_repeatable(request, limits).await,
-                false => client.send(request, limits).await,
-            };
+            let repeat = if may_repeat { Repeat::OnceIfKept } else { Repeat::Never };
+            let answer = self.client_for(&uri, named).follow(request, limits, repeat).await;
             let answer = answer.map_err(|error| failed(&error, &mut watch))?;
             if let Some(watch) = &mut watch {
                 watch.show(Received::Head { status: answer.status().as_u16(), headers: answer.headers() });

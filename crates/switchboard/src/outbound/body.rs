@@ -8,11 +8,12 @@ use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 
 use super::error::{Error, ErrorKind};
 use super::limits::RequestLimits;
 use super::pool::{Connection, Key, Pool};
+use super::within::within;
 
 /// A short body that is not wanted is read to its end, so that its connection can be used again; a long one costs its
 /// connection.
@@ -35,7 +36,7 @@ pub struct Body {
 }
 
 enum State {
-    Open(Connection),
+    Open(Box<Connection>),
     Ended,
     Failed(Error),
 }
@@ -52,7 +53,7 @@ impl fmt::Debug for Body {
 impl Body {
     pub(super) fn new(
         incoming: Incoming,
-        connection: Connection,
+        connection: Box<Connection>,
         pool: Arc<Pool>,
         key: Key,
         limits: &RequestLimits,
@@ -123,15 +124,14 @@ impl Body {
                 State::Failed(error) => return Err(error.clone()),
             };
             announced?;
-            let reading = connection.drive(self.incoming.frame());
-            let frame = match earliest(&self.limits, self.started) {
-                None => reading.await,
-                Some((end, limit)) => match timeout_at(end, reading).await {
-                    Ok(frame) => frame,
-                    Err(_) => return Err(self.late(limit)),
-                },
+            let mut reached = None;
+            let end = || {
+                let (end, limit) = earliest(&self.limits, self.started)?;
+                reached = Some(limit);
+                Some(end)
             };
-            let data = match frame {
+            let frame = within(end, connection.drive(self.incoming.frame())).await;
+            let data = match frame.map_err(|_| self.late(reached))? {
                 None => return Ok(None),
                 Some(Err(_)) => {
                     let text = format!("the connection to {} broke in the middle of the answer", self.key.shown_host());
@@ -158,11 +158,12 @@ impl Body {
         }
     }
 
-    fn late(&self, limit: Limit) -> Error {
+    fn late(&self, limit: Option<Limit>) -> Error {
         let host = self.key.shown_host();
         let text = match limit {
-            Limit::Idle(limit) => format!("nothing more of the answer of {host} came for {limit:?}"),
-            Limit::Total(limit) => format!("the answer of {host} did not end within {limit:?}"),
+            Some(Limit::Idle(limit)) => format!("nothing more of the answer of {host} came for {limit:?}"),
+            Some(Limit::Total(limit)) => format!("the answer of {host} did not end within {limit:?}"),
+            None => format!("the answer of {host} did not come in time"),
         };
         Error::sent(ErrorKind::TimedOut, text)
     }
@@ -170,7 +171,8 @@ impl Body {
     /// Gives the connection back.
     async fn end(&mut self) {
         if let State::Open(connection) = std::mem::replace(&mut self.state, State::Ended) {
-            let _ = timeout(DISCARD_WAIT, self.pool.give(self.key.clone(), connection)).await;
+            let end = || Some(Instant::now() + DISCARD_WAIT);
+            let _ = within(end, self.pool.give(self.key.clone(), connection)).await;
         }
     }
 }

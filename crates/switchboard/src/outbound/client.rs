@@ -132,8 +132,12 @@ impl Client {
     ///
     /// # Errors
     /// When there is no answer within the limits. Limits also bound the body, whose errors come when it is read.
-    pub async fn send(&self, request: Request<Bytes>, limits: &RequestLimits) -> Result<Response<Body>, Error> {
-        self.follow(request, limits, Repeat::Never).await
+    pub fn send(
+        &self,
+        request: Request<Bytes>,
+        limits: &RequestLimits,
+    ) -> impl Future<Output = Result<Response<Body>, Error>> + Send {
+        self.follow(request, limits, Repeat::Never)
     }
 
     /// The same for a request that may arrive twice: if a kept connection breaks before an answer came, as it does when the
@@ -141,12 +145,12 @@ impl Client {
     ///
     /// # Errors
     /// As of [`send`](Self::send).
-    pub async fn send_repeatable(
+    pub fn send_repeatable(
         &self,
         request: Request<Bytes>,
         limits: &RequestLimits,
-    ) -> Result<Response<Body>, Error> {
-        self.follow(request, limits, Repeat::OnceIfKept).await
+    ) -> impl Future<Output = Result<Response<Body>, Error>> + Send {
+        self.follow(request, limits, Repeat::OnceIfKept)
     }
 
     /// Checks the address of a URL whose host is written as one, or is a name that always stands for this machine. Where other
@@ -173,7 +177,7 @@ impl Client {
         &self.shared.http2
     }
 
-    async fn follow(
+    pub(crate) async fn follow(
         &self,
         mut request: Request<Bytes>,
         limits: &RequestLimits,
@@ -211,7 +215,12 @@ impl Client {
             }
         }
         // Boxed: a handshake takes some thousand bytes, and every future around this one would have room for them.
-        let mut dialled = call.within_head(Box::pin(self.dial(call))).await.map_err(Error::not_sent)??;
+        Box::pin(self.exchange_anew(call, request)).await
+    }
+
+    /// Sends a request over a new connection.
+    async fn exchange_anew(&self, call: &Call<'_>, request: Request<Full<Bytes>>) -> Result<Response<Body>, Error> {
+        let mut dialled = call.within_head(self.dial(call)).await.map_err(Error::not_sent)??;
         match call.within_head(dialled.send(request)).await? {
             Ok(response) => Ok(self.answer(call, dialled, response).await),
             Err(mut failed) => {
@@ -221,7 +230,7 @@ impl Client {
         }
     }
 
-    async fn dial(&self, call: &Call<'_>) -> Result<Connection, Error> {
+    async fn dial(&self, call: &Call<'_>) -> Result<Box<Connection>, Error> {
         let host = call.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
         // The text names no value: what is wrong with it may be a password in it.
         let unwritable = || Error::unsent(ErrorKind::InvalidRequest, "the URL cannot be sent over HTTP".to_owned());
@@ -234,7 +243,12 @@ impl Client {
         Ok(Connection::new(sender, connection, host))
     }
 
-    async fn answer(&self, call: &Call<'_>, connection: Connection, response: Response<Incoming>) -> Response<Body> {
+    async fn answer(
+        &self,
+        call: &Call<'_>,
+        connection: Box<Connection>,
+        response: Response<Incoming>,
+    ) -> Response<Body> {
         let (parts, incoming) = response.into_parts();
         let (pool, key) = (self.shared.pool.clone(), call.key.clone());
         let body = Body::new(incoming, connection, pool, key, call.limits, call.started);
@@ -244,7 +258,7 @@ impl Client {
 
 /// Whether a request that may have arrived is sent again.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Repeat {
+pub(crate) enum Repeat {
     Never,
     OnceIfKept,
 }

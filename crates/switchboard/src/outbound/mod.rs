@@ -40,8 +40,11 @@ mod target;
 #[cfg(test)]
 pub(crate) mod tests;
 mod trust;
+mod within;
 
 pub use body::Body;
+#[cfg(feature = "client")]
+pub(crate) use client::Repeat;
 pub use client::{BuildError, Client, ClientBuilder};
 pub use error::{Error, ErrorKind, TlsFault};
 #[cfg(feature = "grpc")]

@@ -34,7 +34,7 @@ const ENDPOINTS_MAX: usize = 2 * IDLE_MAX;
 /// How long one is kept.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// An open connection and both of its ends.
+/// An open connection and both of its ends. It is handed on in a box, because each call moves it several times.
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     driver: Driver,
@@ -43,15 +43,15 @@ pub(super) struct Connection {
 }
 
 /// What moves the bytes. None once the connection has ended: dropping it tells the sender and the body that nothing more comes.
-type Driver = Option<Box<http1::Connection<Stream, Full<Bytes>>>>;
+type Driver = Option<http1::Connection<Stream, Full<Bytes>>>;
 
 impl Connection {
     pub(super) fn new(
         sender: SendRequest<Full<Bytes>>,
         connection: http1::Connection<Stream, Full<Bytes>>,
         host: HeaderValue,
-    ) -> Self {
-        Self { sender, driver: Some(Box::new(connection)), host }
+    ) -> Box<Self> {
+        Box::new(Self { sender, driver: Some(connection), host })
     }
 
     /// Sends a request and waits for the head of the answer. The error has the request if nothing of it was written.
@@ -141,13 +141,13 @@ pub(super) struct Pool {
 #[derive(Default)]
 struct Idle {
     /// Each endpoint's, the one used last at the back. An endpoint whose connections are all in use has an empty list for a while.
-    connections: HashMap<Key, VecDeque<(Instant, Connection)>>,
+    connections: HashMap<Key, VecDeque<(Instant, Box<Connection>)>>,
     count: usize,
 }
 
 impl Pool {
     /// A kept connection that is still open.
-    pub(super) async fn take(&self, key: &Key) -> Option<Connection> {
+    pub(super) async fn take(&self, key: &Key) -> Option<Box<Connection>> {
         loop {
             let mut connection = self.lock().take(key, Instant::now().checked_sub(IDLE))?;
             if connection.is_open().await {
@@ -157,7 +157,7 @@ impl Pool {
     }
 
     /// Keeps a connection whose last answer was read to its end, if it can be used again.
-    pub(super) async fn give(&self, key: Key, mut connection: Connection) {
+    pub(super) async fn give(&self, key: Key, mut connection: Box<Connection>) {
         if connection.is_free().await {
             self.lock().give(key, connection);
         }
@@ -175,7 +175,7 @@ impl Pool {
 
 impl Idle {
     /// The one used last, unless it is older than `moment`; then all of them are, and they are closed.
-    fn take(&mut self, key: &Key, moment: Option<Instant>) -> Option<Connection> {
+    fn take(&mut self, key: &Key, moment: Option<Instant>) -> Option<Box<Connection>> {
         let connections = self.connections.get_mut(key)?;
         let (since, connection) = connections.pop_back()?;
         self.count -= 1;
@@ -187,7 +187,7 @@ impl Idle {
         (!is_old).then_some(connection)
     }
 
-    fn give(&mut self, key: Key, connection: Connection) {
+    fn give(&mut self, key: Key, connection: Box<Connection>) {
         if self.count >= IDLE_MAX {
             self.drop_oldest();
         }
@@ -202,7 +202,7 @@ impl Idle {
     }
 
     fn drop_oldest(&mut self) {
-        let first = |connections: &VecDeque<(Instant, Connection)>| connections.front().map(|(since, _)| *since);
+        let first = |connections: &VecDeque<(Instant, Box<Connection>)>| connections.front().map(|(since, _)| *since);
         let kept = self.connections.iter().filter(|(_, connections)| !connections.is_empty());
         let oldest = kept.min_by_key(|(_, connections)| first(connections)).map(|(key, _)| key.clone());
         let Some(connections) = oldest.as_ref().and_then(|key| self.connections.get_mut(key)) else { return };
