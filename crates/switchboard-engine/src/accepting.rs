@@ -18,7 +18,7 @@ use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, Store
 use crate::push::put_config;
 use crate::runs::{
     AgentFuture, AttachedRun, Background, Begun, Effects, Idempotency, Replies, Run, RunEnd, RunHold, RunSlot,
-    RunStart, Turn, TurnStart, poll_once,
+    RunStart, Turn, TurnStart, admitted, poll_once,
 };
 use crate::supervisor::Unbroken;
 
@@ -443,7 +443,7 @@ pub(crate) fn check(
     caller: &Caller,
     send: &SendMessage,
 ) -> Result<(), ProtocolError> {
-    agent.source.admit()?;
+    admitted(engine, agent)?;
     let (card, words) = (&agent.card.get(), &caller.dialect.rules().words);
     for extension in card.capabilities.extensions.iter().filter(|extension| extension.required) {
         if !caller.extensions.contains(&extension.uri) {

@@ -296,6 +296,27 @@ impl<T: ListOfLines> ReloadedList<T> {
     }
 }
 
+/// What every public list that is a [`ReloadedList`] inside has: reading its file again, by the program or by the server.
+macro_rules! reloads_by_itself {
+    ($list:ty) => {
+        impl $list {
+            /// Reads the file again, now, as a server does by itself when it has changed. Without a file it does nothing.
+            ///
+            /// # Errors
+            /// When the file cannot be used; then what was read before stays in use.
+            pub async fn reload(&self) -> Result<(), $crate::reloaded::ListError> {
+                self.0.reload().await
+            }
+
+            /// As what a server reads again.
+            pub(crate) fn source(&self) -> std::sync::Arc<dyn $crate::reloaded::Reload> {
+                self.0.clone()
+            }
+        }
+    };
+}
+pub(crate) use reloads_by_itself;
+
 fn read_list<T: ListOfLines>(bytes: Result<Vec<u8>, String>) -> Result<T, ListError> {
     let text = String::from_utf8(bytes.map_err(ListError::of_file)?).map_err(|_| ListError::of_file("is not text"))?;
     let list = T::parse(&text)?;

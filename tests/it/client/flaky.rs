@@ -11,7 +11,7 @@ use switchboard::{AgentClient, CallErrorKind, ProtocolBinding, Server, TaskState
 use super::{quick, quick_retries};
 use crate::support::callers::soon;
 use crate::support::edge::echo;
-use crate::support::flaky_proxy::{CONNECTION_FAULTS, Counts, Fault, FlakyProxy};
+use crate::support::flaky_proxy::{CALL_FAULTS, CONNECTION_FAULTS, Counts, Fault, FlakyProxy};
 use crate::support::grpc::Served;
 use crate::support::scripted::{Asked, Script, Scripted, events};
 
@@ -59,7 +59,7 @@ async fn over_grpc_a_thousand_sends_and_streams_finish_with_every_event_once_and
     let proxy = FlakyProxy::bind().await;
     let url = proxy.url.clone();
     let served = Served::start(Server::builder().agent(echo()).interfaces(ProtocolBinding::ALL).public_url(&url)).await;
-    let counts = proxy.start(served.address, seed(), false);
+    let counts = proxy.start(served.address, seed(), true);
     let mut agents = Vec::new();
     for version in ["1.0", "0.3"] {
         let client = quick().retry(patient()).bindings([ProtocolBinding::Grpc]).versions([version]).build().unwrap();
@@ -68,7 +68,7 @@ async fn over_grpc_a_thousand_sends_and_streams_finish_with_every_event_once_and
     finish(&agents).await;
     let counts = counts.lock().unwrap();
     let is_drawn = |fault: &Fault| counts.get(fault).is_some_and(|count| *count >= 5);
-    assert!(CONNECTION_FAULTS.iter().all(is_drawn), "{counts:?}");
+    assert!(CONNECTION_FAULTS.iter().chain(&CALL_FAULTS).all(is_drawn), "{counts:?}");
 }
 
 /// A thousand sends and streams, each of which ends well, once.

@@ -14,10 +14,25 @@
 //! | rebinding of a loopback server, and its Host (CVE-2025-49596, CVE-2025-66414, CVE-2026-42559, CVE-2026-48710) | `a_name_that_points_here_is_no_name_of_ours`, `a_header_that_is_there_twice_is_believed_by_nobody`; `exposure.rs`, `a_page_elsewhere_cannot_run_the_agent_of_an_open_server` and `who_calls_through_a_proxy_is_no_operator_of_an_open_server` |
 //! | poisoned cards and impersonation (AVE-2026-00065, CSA MAESTRO) | `client/signed_cards.rs`, `a_changed_card_leads_messages_elsewhere_unless_signatures_are_demanded`; `client/hostile.rs`, `a_text_of_the_agent_is_shown_without_control_characters` |
 //! | a signed card that a gateway rewrites (agentgateway#2701) | `signing_cards.rs`, `a_card_is_signed_under_the_name_that_a_gateway_gives_it` |
-//!
 //! | session smuggling: turns that the other side did not take (Unit 42) | `a_session_takes_no_words_of_another_caller`; `relay/hostile.rs`, `an_update_of_another_task_fails_the_task` |
 //!
-//! What one caller can hold at once is in `budgets.rs`. What a language model makes of a text that its own caller or its own upstream
+//! What was seen of this server, and is shown in the same way:
+//!
+//! | what one caller could do | where it is shown |
+//! | --- | --- |
+//! | answers that nobody reads are held for ever, over HTTP/1.1 and HTTP/2 | `budgets.rs`: `an_answer_that_is_not_read_is_let_go`, `a_stream_of_http2_without_a_window_ends_its_connection`, `answers_that_are_not_read_have_a_budget` |
+//! | bodies one byte short of their end, streams and runs sum up without a limit | `budgets.rs`: `bodies_that_do_not_end_have_a_budget`, `a_caller_has_only_so_many_streams`, `a_caller_has_only_so_many_runs_that_wait_and_bytes_that_they_hold` |
+//! | a short answer makes the store read all messages of a task | `crates/switchboard-stores/src/sqlite/tests/long.rs`, `messages_that_are_not_shown_are_not_read` |
+//! | the runs of one caller keep those of others waiting | `budgets.rs`, `runs_are_shared_out_by_owner_and_not_first_come` |
+//! | the webhooks of one caller keep those of others waiting | `scenarios/push_endpoints.rs`, `silent_endpoints_of_some_owners_do_not_delay_the_webhook_of_another`; on every store `the_backlog_of_one_owner_does_not_hide_the_delivery_of_another` |
+//! | a task writes until the disk is full | `crash/storage.rs`: `a_task_that_writes_without_end_stops_at_its_limit`, `without_the_limit_it_goes_on` |
+//! | an id that a client chose tells of foreign tasks, or is taken away | `a_key_or_an_id_of_one_caller_is_nothing_to_another` |
+//! | the time of an answer tells of a foreign task that is cached | `crates/switchboard-stores/src/sqlite/tests/strangers.rs`, `a_foreign_task_is_looked_up_in_the_file_as_one_that_does_not_exist`, where its owner reads it from the cache |
+//! | a page elsewhere runs the agent of an open server, or a proxy makes everybody an operator | `exposure.rs`, as above |
+//! | of two Host or Origin lines the first counts | `a_header_that_is_there_twice_is_believed_by_nobody` |
+//! | other users of the machine read tokens and data | `crates/switchboard-cli/src/config/tests/secrets.rs`, `files_that_others_can_get_at_are_reported_and_in_production_refused` |
+//!
+//! What a language model makes of a text that its own caller or its own upstream
 //! wrote (prompt injection) is not decided here: SECURITY.md says so.
 
 use std::sync::Arc;

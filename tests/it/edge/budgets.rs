@@ -2,6 +2,7 @@
 //! is made twice, against a server without the limit, where it succeeds, and against one with it.
 
 use std::future::IntoFuture;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -11,13 +12,14 @@ use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use serde_json::json;
-use switchboard::{Limits, Server, ServerBuilder, ServerLimits, Tokens};
+use switchboard::{AgentBuilder, Identity, Limits, Server, ServerBuilder, ServerLimits, Tokens, Turn};
 use switchboard_core::dialect::v1_0::proto::generated as wire;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 use tower::ServiceExt;
 
+use super::exposure::Naive;
 use super::grpc_calls::say;
 use crate::support::callers::soon;
 use crate::support::edge::{Edge, echo, get, message, post, rpc_body, with};
@@ -317,4 +319,48 @@ async fn a_caller_has_only_so_many_runs_that_wait_and_bytes_that_they_hold() {
     let id = first.json()["result"]["task"]["id"].clone();
     assert_eq!(edge.rpc("CancelTask", json!({"id": id})).await.status, 200);
     assert_eq!(edge.ask(send(&large)).await.status, 200, "a run that has ended holds nothing");
+}
+
+/// Whose turn it was, in order, of runs of which one is at work at a time: one caller has many waiting when another one comes.
+async fn order_of_runs(builder: impl FnOnce(AgentBuilder) -> ServerBuilder) -> Vec<String> {
+    let (begun, mut order) = tokio::sync::mpsc::channel(100);
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let opened = gate.clone();
+    let agent = AgentBuilder::from_fn("Queue", move |turn: Turn| {
+        let (begun, opened) = (begun.clone(), opened.clone());
+        async move {
+            begun.send(turn.text()).await?;
+            opened.acquire().await?.forget();
+            Ok(turn.answer("done").await?)
+        }
+    });
+    let edge = Edge::new(builder(agent.traits(|traits| traits.with_runs_max(1))));
+    for (name, count) in [("ann", 20), ("bob", 2)] {
+        for number in 0..count {
+            let mut params = message(name);
+            params["message"]["messageId"] = json!(format!("{name} {number}"));
+            params["configuration"] = json!({"returnImmediately": true});
+            let send = post("/", rpc_body("SendMessage", params));
+            let sent = edge.ask(with(send, "authorization", &format!("Bearer token-of-{name}-for-tests"))).await;
+            assert_eq!(sent.gist(), "200", "{}", sent.text());
+        }
+    }
+    let mut names = Vec::new();
+    for _ in 0..22 {
+        names.push(soon(order.recv()).await.expect("the next run begins"));
+        gate.add_permits(1);
+    }
+    names
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_are_shared_out_by_owner_and_not_first_come() {
+    // Where nobody asks who calls, all are one owner, and the last to come waits for all others.
+    let first_come =
+        order_of_runs(|agent| Server::builder().agent(agent).authenticate(Naive(|_| Identity::new("a caller")))).await;
+    assert_eq!(first_come[20..], ["bob", "bob"], "{first_come:?}");
+    let tokens = "token-of-ann-for-tests ann\ntoken-of-bob-for-tests bob\n";
+    let shared = order_of_runs(|agent| Server::builder().agent(agent).tokens(Tokens::parse(tokens).unwrap())).await;
+    let turns: Vec<usize> = shared.iter().enumerate().filter(|(_, name)| *name == "bob").map(|(at, _)| at).collect();
+    assert!(turns[0] <= 2 && turns[1] <= 4, "{shared:?}");
 }

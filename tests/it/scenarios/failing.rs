@@ -1,12 +1,13 @@
 //! Agents that fail: the client reads the text meant for it and nothing else, and no other task is harmed.
 
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use expect_test::expect;
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{Artifact, Part, TaskState};
+use switchboard_core::model::{Artifact, Json, Part, TaskState};
 use switchboard_engine::runs::{
     Agent, AgentError, AgentSource, Effects, ErrorDetails, RunEnd, Traits, Turn, TurnError,
 };
@@ -269,4 +270,44 @@ async fn a_store_that_fails_an_agent_interrupts_it_and_does_not_fail_its_task() 
     again.returns();
     let done = world.client().task_in(&task.id, TaskState::Completed).await;
     assert_eq!(picture(&done), "completed\nuser: hello\nartifact-1-1: all of it\n");
+}
+
+/// Panics as often as it is told to, wherever it is asked something outside its run.
+struct Jumpy {
+    panics: Arc<AtomicBool>,
+}
+
+impl Agent for Jumpy {
+    async fn run(&self, turn: Turn) -> Result<(), AgentError> {
+        turn.checkpoint(&"left").await?;
+        Ok(turn.ask("which?").await?)
+    }
+
+    fn admit(&self) -> Result<(), ProtocolError> {
+        assert!(!self.panics.load(Ordering::SeqCst), "password=hunter2");
+        Ok(())
+    }
+
+    async fn cancel_left_over(&self, _checkpoint: Json) {
+        panic!("password=hunter2");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_outside_a_run_harms_nothing_but_what_was_asked() {
+    let panics = Arc::new(AtomicBool::new(true));
+    let world = Setup::new().agent(registered("jumpy", AgentSource::shared(Jumpy { panics: panics.clone() }))).start();
+    let client = world.client();
+    for _ in 0..2 {
+        let refused = soon(client.send(say("hello"))).await.unwrap_err();
+        let ProtocolError::Internal { incident } = &refused else { panic!("{refused:?}") };
+        assert!(incident.len() > 20 && !format!("{refused:?}").contains("hunter2"), "{refused:?}");
+    }
+    assert_eq!(world.engine.store_stats().commits, 0, "nothing was stored");
+    panics.store(false, Ordering::SeqCst);
+    let task = soon(client.send(say("hello"))).await.unwrap();
+    assert_eq!(task.state(), TaskState::InputRequired);
+    // No run is at work, so the agent is asked to end what it left, and panics.
+    let canceled = soon(client.cancel(&task.id)).await.unwrap();
+    assert_eq!(canceled.state(), TaskState::Canceled);
 }

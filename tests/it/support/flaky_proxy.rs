@@ -1,5 +1,6 @@
 //! A proxy that breaks requests in every way that a network does, drawn from a seed: connections that are dropped, reset, cut or half
-//! closed, answers of a gateway, delays, and requests that arrive twice. Over HTTP/2 it breaks whole connections, with the calls on them.
+//! closed, answers of a gateway, delays, and requests that arrive twice. Over HTTP/2 it breaks whole connections, with the calls on them,
+//! and on other connections single calls, as a gateway does.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -7,6 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{client, server};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -53,6 +62,12 @@ const FAULTS: [Fault; 11] = [
 /// Those that happen to a connection over HTTP/2. Each ends it at some time, so that none is spared.
 pub(crate) const CONNECTION_FAULTS: [Fault; 7] =
     [Fault::Cut, Fault::Delay, Fault::Drop, Fault::Reset, Fault::Lost, Fault::CutReset, Fault::HalfClosed];
+
+/// Those that happen to a single call over HTTP/2.
+pub(crate) const CALL_FAULTS: [Fault; 5] =
+    [Fault::Pass, Fault::Pass, Fault::BadGateway, Fault::LateBadGateway, Fault::Twice];
+
+type GatewayAnswer = Response<BoxBody<Bytes, hyper::Error>>;
 
 /// How often each was drawn.
 pub(crate) type Counts = Arc<Mutex<BTreeMap<Fault, usize>>>;
@@ -110,12 +125,15 @@ impl Shared {
         if fault == Fault::Twice && !self.doubles { Fault::Pass } else { fault }
     }
 
-    async fn serve(&self, client: TcpStream) -> std::io::Result<()> {
+    async fn serve(self: &Arc<Self>, client: TcpStream) -> std::io::Result<()> {
         let mut first = [0];
         client.peek(&mut first).await?;
         // Only the preface of HTTP/2 begins so.
         if first == *b"P" && is_http2(&client).await? {
-            self.serve_http2(client).await
+            match self.roll().is_multiple_of(4) {
+                true => self.serve_gateway(client).await,
+                false => self.serve_http2(client).await,
+            }
         } else {
             self.serve_one(client).await
         }
@@ -161,6 +179,55 @@ impl Shared {
             }
         }
         if fault == Fault::CutReset { reset(client) } else { Ok(()) }
+    }
+
+    /// A gateway for HTTP/2: some calls it answers itself, before or after they were passed on, and some it passes on twice. After a
+    /// number of calls it closes the connection, with those that are at work.
+    async fn serve_gateway(self: &Arc<Self>, client: TcpStream) -> std::io::Result<()> {
+        let server = TcpStream::connect(self.to).await?;
+        let handshake = client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(server)).await;
+        let (sender, upstream) = handshake.map_err(std::io::Error::other)?;
+        let calls_left = Arc::new(AtomicU64::new(1 + self.roll() % 40));
+        let is_over = Arc::new(tokio::sync::Notify::new());
+        let answering = service_fn(|request: Request<Incoming>| {
+            let (shared, sender) = (self.clone(), sender.clone());
+            if calls_left.fetch_sub(1, Ordering::SeqCst) == 1 {
+                is_over.notify_one();
+            }
+            async move { shared.answer_call(sender, request).await }
+        });
+        let serving =
+            server::conn::http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(client), answering);
+        tokio::select! {
+            ended = serving => ended.map_err(std::io::Error::other),
+            ended = upstream => ended.map_err(std::io::Error::other),
+            () = is_over.notified() => Ok(()),
+        }
+    }
+
+    async fn answer_call(
+        &self,
+        mut sender: client::conn::http2::SendRequest<Full<Bytes>>,
+        request: Request<Incoming>,
+    ) -> Result<GatewayAnswer, hyper::Error> {
+        let fault = CALL_FAULTS[(self.roll() >> 32) as usize % CALL_FAULTS.len()];
+        let fault = if fault == Fault::Twice && !self.doubles { Fault::Pass } else { fault };
+        *self.counts.lock().unwrap().entry(fault).or_default() += 1;
+        if fault == Fault::BadGateway {
+            return Ok(gateway_error());
+        }
+        let (head, body) = request.into_parts();
+        let body = Full::new(body.collect().await?.to_bytes());
+        let request = Request::from_parts(head, body);
+        if fault == Fault::Twice {
+            let again = sender.send_request(request.clone());
+            tokio::spawn(async move {
+                let answer = again.await?;
+                answer.into_body().collect().await
+            });
+        }
+        let answer = sender.send_request(request).await?;
+        Ok(if fault == Fault::LateBadGateway { gateway_error() } else { answer.map(BodyExt::boxed) })
     }
 
     /// One request for each connection.
@@ -239,6 +306,13 @@ async fn read_request(client: &mut TcpStream) -> std::io::Result<Vec<u8>> {
 
 async fn bad_gateway(mut client: TcpStream) -> std::io::Result<()> {
     client.write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>").await
+}
+
+fn gateway_error() -> GatewayAnswer {
+    let body = Full::new(Bytes::from_static(b"<html>")).map_err(|never| match never {}).boxed();
+    let mut answer = Response::new(body);
+    *answer.status_mut() = StatusCode::BAD_GATEWAY;
+    answer
 }
 
 /// What is dropped with this set is not closed but reset.

@@ -24,7 +24,7 @@ pub(crate) mod show_config;
 pub(crate) mod task;
 mod task_args;
 pub(crate) mod text;
-mod tokens;
+pub(crate) mod tokens;
 
 use std::ffi::OsString;
 use std::path::Path;

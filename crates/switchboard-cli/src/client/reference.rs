@@ -93,7 +93,11 @@ async fn registry_entry(url: &str, name: &str, trust: &Trust) -> Result<String, 
     entry_of(&text, name).map_err(|why| missing(&why))
 }
 
-fn read(text: &str) -> Result<CardReference, ClientError> {
+/// What a host, a URL or a path stands for.
+///
+/// # Errors
+/// When it is none of them.
+pub(crate) fn read(text: &str) -> Result<CardReference, ClientError> {
     let text = text.trim();
     let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
     match scheme.as_deref() {

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard::client::{CardKeys, CardReference, Client, ClientLimits, Credentials, DiscoveredCard, OAuthClient};
+use switchboard::client::{CardKeys, CardReference, Client, ClientLimits, Credentials, DiscoveredCard};
 use switchboard::model::{AgentCard, ContextId, SecurityRequirement, SecurityScheme, Update};
 use switchboard::outbound::Trust;
 use switchboard::{AgentClient, CallError, ProtocolBinding, Task, TaskId};
@@ -323,12 +323,8 @@ impl Session {
     fn credentials(&self, card: &AgentCard, kept: Option<&KeptToken>) -> Result<Credentials, ClientError> {
         let (bearer, key) = (self.settings.text("bearer"), self.settings.text("api-key"));
         let mut credentials = Credentials::none();
-        if let (Some(KeptToken { token, .. }), None) = (kept, bearer) {
-            let mut application = OAuthClient::new(&token.client_id);
-            if let Some(secret) = self.settings.text("client-secret") {
-                application = application.with_secret(secret);
-            }
-            credentials = credentials.and_token(application, token.clone());
+        if let (Some(kept), None) = (kept, bearer) {
+            credentials = credentials.and_token(kept.application(&self.settings), kept.token.clone());
         }
         if let Some(token) = bearer {
             credentials = credentials.and_bearer(token);
@@ -378,15 +374,7 @@ impl Session {
     /// The token of an earlier login, if the agent is still where it was then. A token that was named outranks it.
     fn kept_token(&self, card: &AgentCard) -> Result<Option<KeptToken>, ClientError> {
         let (Some(tokens), None) = (&self.tokens, self.settings.text("bearer")) else { return Ok(None) };
-        let Some(kept) = tokens.get(self.agent_reference()?)? else { return Ok(None) };
-        if hosts_of(card).iter().all(|host| kept.hosts.contains(host)) {
-            return Ok(Some(kept));
-        }
-        self.printer.warn(format!(
-            "the card leads to other hosts than at the login ({}), so the token is not sent; log in again if that is right",
-            kept.hosts.join(", ")
-        ));
-        Ok(None)
+        tokens.for_agent(self.agent_reference()?, &hosts_of(card), &self.printer)
     }
 
     /// Keeps a token that was renewed on the way.

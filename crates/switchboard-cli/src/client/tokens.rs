@@ -7,10 +7,12 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use switchboard::client::StoredToken;
+use switchboard::client::{OAuthClient, StoredToken};
 use switchboard::model::AgentCard;
 
 use super::error::ClientError;
+use super::printer::Printer;
+use super::settings::Settings;
 use crate::config::Environment;
 
 /// The file is not larger.
@@ -22,6 +24,17 @@ pub(crate) struct KeptToken {
     /// Where the card led at the time of the login. Elsewhere the token is not sent.
     pub(crate) hosts: Vec<String>,
     pub(crate) token: StoredToken,
+}
+
+impl KeptToken {
+    /// The application that renews it.
+    pub(crate) fn application(&self, settings: &Settings) -> OAuthClient {
+        let application = OAuthClient::new(&self.token.client_id);
+        match settings.text("client-secret") {
+            Some(secret) => application.with_secret(secret),
+            None => application,
+        }
+    }
 }
 
 /// Where tokens are kept.
@@ -61,6 +74,27 @@ impl Tokens {
     /// When the file cannot be read.
     pub(crate) fn get(&self, reference: &str) -> Result<Option<KeptToken>, ClientError> {
         Ok(self.read()?.remove(reference))
+    }
+
+    /// The token for an agent, if its card still leads where it led at the login. Elsewhere it is not sent, and the user is told.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(crate) fn for_agent(
+        &self,
+        reference: &str,
+        hosts: &[String],
+        printer: &Printer,
+    ) -> Result<Option<KeptToken>, ClientError> {
+        let Some(kept) = self.get(reference)? else { return Ok(None) };
+        if hosts.iter().all(|host| kept.hosts.contains(host)) {
+            return Ok(Some(kept));
+        }
+        printer.warn(format!(
+            "the card leads to other hosts than at the login ({}), so the token is not sent; log in again if that is right",
+            kept.hosts.join(", ")
+        ));
+        Ok(None)
     }
 
     /// Keeps a token, in place of an older one for the same agent.
@@ -107,7 +141,12 @@ impl Tokens {
 
 /// The hosts and ports that a card leads to.
 pub(crate) fn hosts_of(card: &AgentCard) -> Vec<String> {
-    let mut hosts: Vec<String> = card.supported_interfaces.iter().map(|own| host_of(&own.url)).collect();
+    hosts_at(card.supported_interfaces.iter().map(|own| own.url.as_str()))
+}
+
+/// The hosts and ports of these URLs, each once.
+pub(crate) fn hosts_at<'a>(urls: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut hosts: Vec<String> = urls.map(host_of).collect();
     hosts.sort();
     hosts.dedup();
     hosts

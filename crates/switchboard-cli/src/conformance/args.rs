@@ -7,14 +7,17 @@ use std::time::Duration;
 use clap::Args;
 use http::{HeaderName, HeaderValue};
 use serde_json::Value;
+use switchboard::ProtocolBinding;
+use switchboard::client::{Client, StoredToken};
 use switchboard::outbound::Trust;
 
 use super::card::{Card, Reference};
-use super::wire::Wire;
+use super::wire::{Binding, Interface, Version, Wire};
 use crate::client::error::ClientError;
 use crate::client::options::Flags;
 use crate::client::printer::Printer;
-use crate::client::settings::{Settings, read_duration};
+use crate::client::settings::{Settings, Source, read_duration};
+use crate::client::tokens::{KeptToken, Tokens, hosts_at};
 use crate::client::{reference, session};
 use crate::config::Environment;
 
@@ -63,7 +66,13 @@ pub(crate) struct AgentArgs {
     /// The agent: its address, the URL of its card, or a file with its card [variable: A2ACLI_AGENT_CARD]
     #[arg(short = 'a', long, value_name = "REF", conflicts_with = "url")]
     pub(crate) agent_card: Option<String>,
-    /// Token to send as `Authorization: Bearer` [variable: A2ACLI_BEARER]
+    /// Only interfaces of this version: 1.0, 0.3, 0.2 or auto, which is all [default: auto; variable: A2ACLI_A2A_VERSION]
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) a2a_version: Option<String>,
+    /// Only interfaces of this binding: jsonrpc, http+json or grpc; repeatable [variable: A2ACLI_TRANSPORT]
+    #[arg(long, value_name = "BINDING")]
+    pub(crate) transport: Vec<String>,
+    /// Token to send as `Authorization: Bearer` [default: that of `switchboard auth login`; variable: A2ACLI_BEARER]
     #[arg(long, value_name = "TOKEN")]
     pub(crate) bearer: Option<String>,
     /// Key to send in the header that the card names, or in X-API-Key [variable: A2ACLI_API_KEY]
@@ -147,6 +156,13 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 /// The agent that the command line and the environment name.
 pub(crate) struct Agent {
     pub(crate) reference: Reference,
+    /// The host, URL or file, and the name under which a login is kept.
+    named: String,
+    given: String,
+    /// The tokens of earlier logins.
+    tokens: Option<Tokens>,
+    /// Interfaces that are looked at.
+    choice: Choice,
     pub(crate) settings: Settings,
     timeout: Duration,
     pub(crate) trust: Trust,
@@ -167,6 +183,8 @@ impl Agent {
         let ca_cert = args.ca_cert.as_ref().map(|path| path.display().to_string());
         let flags = Flags::default()
             .text("agent-card", args.url.as_ref().or(args.agent_card.as_ref()))
+            .text("a2a-version", args.a2a_version.as_ref())
+            .list("transport", &args.transport)
             .text("bearer", args.bearer.as_ref())
             .text("api-key", args.api_key.as_ref())
             .list("svc-param", &args.svc_param)
@@ -182,10 +200,15 @@ impl Agent {
             return Err(ClientError::usage("no agent is named")
                 .with_hint("Name one with --agent-card, as in --agent-card https://agent.example"));
         };
+        let choice = Choice::read(&settings)?;
         let trust = session::trust(&settings, printer)?;
         let (named, is_foreign) = reference::named_by(given, &settings, &trust).await?;
         Ok(Self {
             reference: Reference::parse(&named),
+            given: given.to_owned(),
+            named,
+            tokens: Tokens::of(environment),
+            choice,
             timeout: args.timeout.unwrap_or(Duration::from_secs(30)),
             trust,
             allow_private: args.allow_private,
@@ -222,8 +245,63 @@ impl Agent {
         Ok(wire)
     }
 
-    /// Puts the key where the card says that it belongs.
-    pub(crate) fn prove(&self, wire: &mut Wire, card: &Card) {
+    /// Leaves the interfaces that the user chose.
+    ///
+    /// # Errors
+    /// When the card has none of them.
+    pub(crate) fn choose(&self, card: &mut Card) -> Result<(), ClientError> {
+        let all = std::mem::take(&mut card.interfaces);
+        let names: Vec<String> = all.iter().map(ToString::to_string).collect();
+        (card.interfaces, card.left_out) = all.into_iter().partition(|to| self.choice.takes(to));
+        if card.interfaces.is_empty() && !names.is_empty() {
+            return Err(ClientError::usage("the card has no interface of this version and binding")
+                .with_hint(format!("It has: {}", names.join(", "))));
+        }
+        Ok(())
+    }
+
+    /// Adds the token of an earlier login unless one was named, and puts the key where the card says that it belongs.
+    ///
+    /// # Errors
+    /// When the file of tokens cannot be read.
+    pub(crate) async fn prove(&self, wire: &mut Wire, card: &Card, printer: &Printer) -> Result<(), ClientError> {
+        self.prove_by_login(wire, card, printer).await?;
+        self.place_key(wire, card);
+        Ok(())
+    }
+
+    /// As the other client commands do: the token goes only where the card led at the login, and is renewed if it has expired.
+    async fn prove_by_login(&self, wire: &mut Wire, card: &Card, printer: &Printer) -> Result<(), ClientError> {
+        let (Some(tokens), None) = (&self.tokens, self.settings.text("bearer")) else { return Ok(()) };
+        let hosts = hosts_at(card.interfaces.iter().map(|to| to.url.as_str()));
+        let Some(mut kept) = tokens.for_agent(&self.given, &hosts, printer)? else { return Ok(()) };
+        if kept.token.is_expired() {
+            match self.renewed(&kept).await {
+                Ok(token) => {
+                    kept.token = token;
+                    tokens.put(&self.given, kept.clone())?;
+                }
+                Err(why) => {
+                    printer.warn(format!("the token of the login has expired and is not sent: {why}"));
+                    return Ok(());
+                }
+            }
+        }
+        let bearer = secret("the token of the login", &format!("Bearer {}", kept.token.access_token));
+        wire.credentials.push((http::header::AUTHORIZATION, bearer.map_err(ClientError::usage)?));
+        Ok(())
+    }
+
+    async fn renewed(&self, kept: &KeptToken) -> Result<StoredToken, String> {
+        let client = Client::builder().trust(self.trust.clone()).build().map_err(|error| error.to_string())?;
+        let client = if self.is_foreign { client.strict_addresses() } else { client };
+        let place = reference::read(&self.named).map_err(|error| error.message)?;
+        let login = client.login_at(&place, kept.application(&self.settings)).await;
+        let login = login.map_err(|error| error.to_string())?;
+        login.renewed(&kept.token).await.map_err(|error| error.to_string())
+    }
+
+    fn place_key(&self, wire: &mut Wire, card: &Card) {
         let key = self.settings.text("api-key");
         let Some((name, at)) = key.and_then(|_| api_key_place(&card.json)) else { return };
         for (header, value) in &mut wire.credentials {
@@ -240,6 +318,42 @@ impl Agent {
                 (*header, *value) = (http::header::COOKIE, cookie);
             }
         }
+    }
+}
+
+/// Which interfaces of a card are looked at.
+#[derive(Clone, Debug, Default)]
+struct Choice {
+    /// None for all.
+    version: Option<Version>,
+    /// Empty for all.
+    bindings: Vec<Binding>,
+}
+
+impl Choice {
+    /// What the client commands are told of versions and bindings. They default to 1.0; here all versions count unless one is named.
+    fn read(settings: &Settings) -> Result<Self, ClientError> {
+        let named = settings.value("a2a-version").filter(|value| value.source != Source::BuiltIn);
+        let version = match named.and_then(|value| value.texts.first()).map(String::as_str) {
+            None | Some("auto") => None,
+            Some(text) => Some(Version::parse(text).ok_or_else(|| {
+                ClientError::usage(format!("--a2a-version {text:?} is not known"))
+                    .with_hint("Use 1.0, 0.3, 0.2, or auto for all of them")
+            })?),
+        };
+        let read = |name: &String| match reference::binding(name) {
+            Some(ProtocolBinding::JsonRpc) => Ok(Binding::JsonRpc),
+            Some(ProtocolBinding::HttpJson) => Ok(Binding::HttpJson),
+            Some(ProtocolBinding::Grpc) => Ok(Binding::Grpc),
+            _ => Err(ClientError::usage(format!("--transport {name:?} is not known"))
+                .with_hint("Use jsonrpc, http+json or grpc")),
+        };
+        Ok(Self { version, bindings: settings.list("transport").iter().map(read).collect::<Result<_, _>>()? })
+    }
+
+    fn takes(&self, to: &Interface) -> bool {
+        self.version.is_none_or(|version| version == to.version)
+            && (self.bindings.is_empty() || self.bindings.contains(&to.binding))
     }
 }
 

@@ -74,6 +74,8 @@ pub(crate) struct Card {
     /// Whether the user named the place of the card itself, and not that of the agent.
     pub(crate) is_named: bool,
     pub(crate) interfaces: Vec<Interface>,
+    /// Interfaces that the user did not choose.
+    pub(crate) left_out: Vec<Interface>,
     /// Interfaces that this tool cannot speak.
     pub(crate) unknown: Vec<String>,
     /// What its signatures show, once that was looked at.
@@ -130,7 +132,7 @@ impl Card {
         interfaces.truncate(INTERFACES_MAX);
         let (raw, json) = card;
         let signatures = Signatures::default();
-        Self { json, raw: Some(raw), url, is_named: false, interfaces, unknown, signatures }
+        Self { json, raw: Some(raw), url, is_named: false, interfaces, left_out: Vec::new(), unknown, signatures }
     }
 
     /// Verifies the signatures by the keys that the user named, else by those that the signatures name (`jku`), and else by those that
@@ -191,7 +193,8 @@ impl Card {
         let (mut interfaces, unknown) = interfaces(&json, None);
         interfaces.truncate(INTERFACES_MAX);
         let signatures = Signatures::default();
-        Ok(Self { json, raw: None, url: path.to_owned(), is_named: true, interfaces, unknown, signatures })
+        let (url, left_out) = (path.to_owned(), Vec::new());
+        Ok(Self { json, raw: None, url, is_named: true, interfaces, left_out, unknown, signatures })
     }
 
     pub(crate) fn name(&self) -> String {

@@ -1,5 +1,5 @@
-//! The list of all checks. Each names the sentence of the specification that it stands for, and the requirement of the official test
-//! kit that asks for the same.
+//! The list of all checks. Each names the section of the specification that it stands for (`sentences` has the words), and the
+//! requirement of the official test kit that asks for the same.
 
 use std::pin::Pin;
 

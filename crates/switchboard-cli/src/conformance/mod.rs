@@ -2,7 +2,7 @@
 //!
 //! `catalog` is the list of checks and `checks` their code, one file for each area. A check works on a `bench`: an interface of the
 //! agent, and calls to it over `wire`, which speaks raw requests so that faults are seen and not smoothed over. `report` says what
-//! was found.
+//! was found, with the `sentences` of the specification.
 
 pub(crate) mod args;
 pub(crate) mod bench;
@@ -11,6 +11,7 @@ mod catalog;
 mod checks;
 mod receiver;
 mod report;
+mod sentences;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod wire;
@@ -81,7 +82,8 @@ async fn check(args: &ConformanceArgs, environment: &Environment) -> Result<Repo
     let found = Card::find(&wire, &agent.reference).await;
     let mut card = found.map_err(|why| ClientError::new(Code::CardNotFound, why))?;
     card.verify(&wire, session::card_keys(&agent.settings)?).await;
-    agent.prove(&mut wire, &card);
+    agent.prove(&mut wire, &card, &printer).await?;
+    agent.choose(&mut card)?;
     wire.extensions = card.required_extensions().join(", ");
     let texts = Texts { plain: args.text.clone(), slow: args.slow_text.clone(), question: args.question_text.clone() };
     let here = || agent.is_here().then_some(SocketAddr::from(([127, 0, 0, 1], 0)));

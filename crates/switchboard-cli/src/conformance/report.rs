@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::card::Card;
 use super::catalog::{Check, KIT};
 use super::checks::AREAS;
+use super::sentences;
 use super::wire::{Interface, shown};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,6 +160,11 @@ impl Report {
     }
 }
 
+/// What the specification says, in its own words, after the number of the section.
+fn quoted(check: &Check) -> String {
+    sentences::of(check.id).map_or_else(String::new, |(section, words)| format!("{section}: \"{words}\""))
+}
+
 fn write_outcome(text: &mut String, outcome: &Outcome) {
     let check = outcome.check;
     let word = if outcome.status.word() == "fail" { "FAIL" } else { outcome.status.word() };
@@ -173,6 +179,7 @@ fn write_outcome(text: &mut String, outcome: &Outcome) {
             let _ = writeln!(text, "        expected: {}", shown(expected));
             let _ = writeln!(text, "        came: {}", shown(came));
             let _ = writeln!(text, "        rule: {}", check.rule);
+            let _ = writeln!(text, "        specification: {}", quoted(check));
         }
         (_, None) => text.push('\n'),
     }
@@ -187,6 +194,7 @@ fn as_json(outcome: &Outcome) -> Value {
         "level": check.level.word(),
         "section": check.section,
         "rule": check.rule,
+        "specification": quoted(check),
         "status": outcome.status.word(),
         "ms": outcome.ms,
     });
@@ -215,7 +223,8 @@ fn write_junit(xml: &mut String, place: &str, outcome: &Outcome) {
         write!(xml, "    <testcase classname=\"{}\" name=\"{}\" time=\"{seconds}\"", escaped(place), escaped(check.id));
     let said = outcome.status.finding().map(|(expected, came)| {
         let rule = format!("{} of {}: {}", check.level.word(), check.section, check.rule);
-        format!("expected: {}\ncame: {}\nrule: {rule}\nkit: {}", shown(expected), shown(came), check.kit)
+        let (expected, came, spec) = (shown(expected), shown(came), quoted(check));
+        format!("expected: {expected}\ncame: {came}\nrule: {rule}\nspecification: {spec}\nkit: {}", check.kit)
     });
     match (&outcome.status, said) {
         (Status::Fail { came, .. }, Some(said)) => {
@@ -259,12 +268,14 @@ pub(crate) fn list() -> String {
     for (area, checks) in AREAS {
         let _ = writeln!(
             text,
-            "## {area}\n\n| check | level | on | spec | kit | rule |\n| --- | --- | --- | --- | --- | --- |"
+            "## {area}\n\n| check | level | on | spec | kit | rule | the specification |\n\
+             | --- | --- | --- | --- | --- | --- | --- |"
         );
         for check in *checks {
             let (level, on) = (check.level.word(), check.scope.words);
             let kit = if check.kit.is_empty() { "none" } else { check.kit };
-            let _ = writeln!(text, "| `{}` | {level} | {on} | {} | {kit} | {} |", check.id, check.section, check.rule);
+            let (section, rule, spec) = (check.section, check.rule, quoted(check));
+            let _ = writeln!(text, "| `{}` | {level} | {on} | {section} | {kit} | {rule} | {spec} |", check.id);
         }
         text.push('\n');
     }

@@ -137,10 +137,11 @@ async fn examine(args: &DoctorArgs, environment: &Environment, now: Timestamp) -
             return Ok(findings);
         }
     }
-    let Some(found) = card::find(&wire, &agent.reference, now, &mut findings).await else { return Ok(findings) };
-    agent.prove(&mut wire, &found);
+    let Some(mut found) = card::find(&wire, &agent.reference, now, &mut findings).await else { return Ok(findings) };
+    agent.prove(&mut wire, &found, &printer).await?;
     wire.extensions = found.required_extensions().join(", ");
     card::make_sense(&found, &agent.reference, &mut findings);
+    agent.choose(&mut found)?;
     calls::examine(&wire, &found, &mut findings).await;
     if let Some(text) = &args.text {
         calls::stream(&mut wire, &found, text, args.idle, &mut findings).await;

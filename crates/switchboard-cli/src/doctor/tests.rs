@@ -68,6 +68,17 @@ async fn nothing_is_wrong_with_a_well_server() {
 }
 
 #[tokio::test]
+async fn only_the_chosen_interfaces_are_called() {
+    let served = Served::start(usual(), NOTHING).await;
+    let mut args = args(&served.url);
+    args.agent.transport = vec!["http+json".to_owned()];
+    args.agent.a2a_version = Some("0.3".to_owned());
+    let findings = findings(&args).await;
+    let calls: Vec<&str> = findings.iter().filter(|one| one.step == "call").map(|one| one.seen.as_str()).collect();
+    assert_eq!(calls, ["HTTP+JSON 0.3 answers"]);
+}
+
+#[tokio::test]
 async fn a_name_that_does_not_exist() {
     let findings = findings(&args("http://agent.invalid")).await;
     assert_found(&findings, Mark::Fault, "dns", "agent.invalid", "check the spelling");

@@ -112,6 +112,43 @@ fn a_token_that_expires_is_renewed_and_the_new_one_kept() {
 }
 
 #[test]
+fn the_checker_and_the_doctor_send_the_token_of_a_login_and_renew_it() {
+    for command in [&["conformance", "--only", "get-unknown", "--no-fail"][..], &["doctor", "--no-fail"]] {
+        let agent = agent_with("deviceCode", vec![issued("old-token", 1), issued("renewed-token", 3_600)]);
+        let cli = Cli::new().with("A2ACLI_AGENT_CARD", &agent.url);
+        cli.run(&["auth", "login"]).succeeded();
+        for _ in 0..2 {
+            let ran = cli.run(command).succeeded();
+            assert!(!format!("{}{}", ran.stdout, ran.stderr).contains("renewed-token"), "{ran:?}");
+        }
+        // Once for the login, once to renew, and the new one is kept.
+        assert_eq!(agent.seen().iter().filter(|seen| seen.path == "/token").count(), 2, "{command:?}");
+        let shown = |seen: &Seen| seen.header("authorization") == Some("Bearer renewed-token");
+        assert!(agent.calls().iter().any(shown), "{command:?}");
+        // A token that is named outranks it.
+        let before = agent.calls().iter().filter(|seen| shown(seen)).count();
+        cli.run(&[command, &["--bearer", "named"]].concat()).succeeded();
+        assert_eq!(agent.calls().iter().filter(|seen| shown(seen)).count(), before, "{command:?}");
+        assert!(agent.calls().iter().any(|seen| seen.header("authorization") == Some("Bearer named")));
+    }
+}
+
+#[test]
+fn the_checker_does_not_send_a_token_elsewhere_and_says_when_it_has_expired() {
+    let agent = agent_with("deviceCode", vec![issued("old-token", 1), refused("invalid_grant")]);
+    let cli = Cli::new().with("A2ACLI_AGENT_CARD", &agent.url);
+    cli.run(&["auth", "login"]).succeeded();
+    let ran = cli.run(&["conformance", "--only", "get-unknown", "--no-fail"]).succeeded();
+    assert!(ran.stderr.contains("has expired and is not sent"), "{}", ran.stderr);
+    let file = cli.home.path().join(".config/switchboard/tokens.json");
+    let moved = std::fs::read_to_string(&file).unwrap().replace("[\"127.0.0.1:", "[\"127.0.0.9:");
+    std::fs::write(&file, moved).unwrap();
+    let ran = cli.run(&["conformance", "--only", "get-unknown", "--no-fail"]).succeeded();
+    assert!(ran.stderr.contains("other hosts"), "{}", ran.stderr);
+    assert!(agent.calls().iter().all(|seen| seen.path == "/token" || seen.header("authorization").is_none()));
+}
+
+#[test]
 fn a_token_is_not_sent_where_the_card_leads_later() {
     let agent = agent_with("deviceCode", vec![issued("good-token", 3_600)]);
     let cli = Cli::new().with("A2ACLI_AGENT_CARD", &agent.url);

@@ -19,7 +19,7 @@ use crate::ports::store::{
 pub const LEASE_MS: u32 = 30_000;
 
 /// The agent of [`anyone`].
-const AGENT: &str = "echo";
+pub const AGENT: &str = "echo";
 
 #[must_use]
 pub fn scope(tenant: &str, principal: &str, agent: &str) -> Scope {

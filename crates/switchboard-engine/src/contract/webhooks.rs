@@ -1,13 +1,14 @@
 //! Behaviours of push configs and their delivery cursors.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use switchboard_core::model::{ConfigId, Dialect, TaskState};
 
 use super::Subject;
-use super::given::{RecordWriter, now, status, webhook};
+use super::given::{AGENT, RecordWriter, now, scope, status, webhook};
 use crate::ports::outbox::{OutboxEntry, OutboxState};
-use crate::ports::store::{Delivery, DeliveryOutcome, PushChange};
+use crate::ports::store::{Delivery, DeliveryOutcome, PushChange, Scope};
 
 const CLAIM_MS: u32 = 20_000;
 
@@ -266,19 +267,92 @@ pub async fn deliveries_come_in_the_order_they_fell_due(subject: &mut dyn Subjec
     assert_eq!(ids(claim(subject, 2).await), ["t2"]);
 }
 
-pub async fn a_backlog_does_not_hide_what_fell_due_last(subject: &mut dyn Subject) {
+/// Opens a task of an owner with so many webhooks, which are all due.
+async fn due_for(subject: &dyn Subject, scope: Scope, id: &str, webhooks: usize) {
+    let mut writer = RecordWriter::new(scope, id, "ctx");
+    let opening = writer.opening(subject, "hello");
+    let mut commit = writer.commit(subject, vec![opening]);
+    let put = |number: usize| {
+        let config = webhook(&writer, &format!("{id}-{number}"));
+        PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }
+    };
+    commit.push = (0..webhooks).map(put).collect();
+    Arc::make_mut(&mut commit.head).push_configs = u32::try_from(webhooks).expect("a few");
+    writer.write(subject, commit).await;
+}
+
+/// How many of a claim are for each principal, in order.
+async fn claimed_by_owner(subject: &dyn Subject, limit: usize) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for delivery in claim(subject, limit).await {
+        *counts.entry(delivery.scope.owner.principal.as_str().to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+fn counted<const N: usize>(counts: [(&str, usize); N]) -> BTreeMap<String, usize> {
+    counts.into_iter().map(|(owner, count)| (owner.to_owned(), count)).collect()
+}
+
+pub async fn the_backlog_of_one_owner_does_not_hide_the_delivery_of_another(subject: &mut dyn Subject) {
     let subject = &*subject;
-    for number in 1..=12 {
-        let mut writer = RecordWriter::opened(subject, &format!("t{number}")).await;
-        put(subject, &mut writer, "p", 0).await;
+    for number in 0..50 {
+        due_for(subject, scope("", "ann", AGENT), &format!("a{number}"), 100).await;
+    }
+    subject.clock().advance_ms(1);
+    due_for(subject, scope("", "bob", AGENT), "b", 1).await;
+    assert_eq!(claimed_by_owner(subject, 256).await, counted([("ann", 255), ("bob", 1)]));
+    let mut left = 5_000 - 255;
+    while left > 0 {
+        let claimed = claimed_by_owner(subject, 1_000).await;
+        assert_eq!(claimed, counted([("ann", left.min(1_000))]), "the others follow, each once");
+        left -= left.min(1_000);
+    }
+    assert_eq!(claimed_by_owner(subject, 10).await, counted([]));
+}
+
+pub async fn owners_share_a_claim_whatever_agents_they_use(subject: &mut dyn Subject) {
+    let subject = &*subject;
+    for agent in ["one", "two", "three"] {
+        due_for(subject, scope("", "ann", agent), &format!("a-{agent}"), 10).await;
         subject.clock().advance_ms(1);
     }
-    let claimed_ids = async |limit| {
-        let claimed = claim(subject, limit).await;
-        claimed.iter().map(|delivery| delivery.task_id.as_str().to_owned()).collect::<Vec<_>>()
-    };
-    assert_eq!(claimed_ids(8).await, ["t1", "t2", "t3", "t4", "t5", "t6", "t11", "t12"]);
-    assert_eq!(claimed_ids(8).await, ["t7", "t8", "t9", "t10"], "all are claimed, each once");
+    due_for(subject, scope("", "bob", "one"), "b", 10).await;
+    due_for(subject, scope("acme", "cid", "one"), "c", 1).await;
+    // A third for each, and what one does not need goes to those that have waited longest.
+    assert_eq!(claimed_by_owner(subject, 9).await, counted([("ann", 5), ("bob", 3), ("cid", 1)]));
+    assert_eq!(claimed_by_owner(subject, 8).await, counted([("ann", 4), ("bob", 4)]));
+    assert_eq!(claimed_by_owner(subject, 100).await, counted([("ann", 21), ("bob", 3)]));
+}
+
+pub async fn owners_take_turns_if_there_are_more_than_a_claim_takes(subject: &mut dyn Subject) {
+    let subject = &*subject;
+    due_for(subject, scope("", "hoarder", AGENT), "h", 40).await;
+    subject.clock().advance_ms(1);
+    for number in 0..9 {
+        due_for(subject, scope("", &format!("owner-{number}"), AGENT), &format!("t{number}"), 3).await;
+    }
+    let mut owners = BTreeMap::new();
+    for _ in 0..4 {
+        owners.extend(claimed_by_owner(subject, 4).await);
+    }
+    assert_eq!(owners.len(), 10, "each has had a turn: {owners:?}");
+}
+
+pub async fn owners_whose_deliveries_wait_do_not_hide_those_that_are_due(subject: &mut dyn Subject) {
+    let subject = &*subject;
+    for number in 0..5 {
+        due_for(subject, scope("", &format!("owner-{number}"), AGENT), &format!("t{number}"), 1).await;
+    }
+    for delivery in claim(subject, 10).await {
+        let outcome = DeliveryOutcome::Retry { delivered_seq: 0, wait_ms: 3_600_000, error: "500".to_owned() };
+        settle(subject, &delivery, outcome).await;
+    }
+    due_for(subject, scope("", "zoe", AGENT), "z", 5).await;
+    for count in [2, 2, 1] {
+        assert_eq!(claimed_by_owner(subject, 2).await, counted([("zoe", count)]));
+    }
+    assert_eq!(claimed_by_owner(subject, 2).await, counted([]));
 }
 
 pub async fn a_delivery_under_way_is_due_again_after_a_restart(subject: &mut dyn Subject) {

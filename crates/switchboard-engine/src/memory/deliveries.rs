@@ -8,9 +8,7 @@ use switchboard_core::model::{ConfigId, Dialect, PushConfig, Timestamp};
 
 use super::tables::{Record, Tables, Webhook};
 use crate::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery, OutboxState};
-use crate::ports::store::{
-    Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, TaskKey, newest_of_a_claim,
-};
+use crate::ports::store::{Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, TaskKey};
 
 impl Tables {
     pub(super) fn change_push(&mut self, key: TaskKey, changes: Vec<PushChange>, now: Timestamp) {
@@ -31,8 +29,10 @@ impl Tables {
     fn put_webhook(&mut self, key: TaskKey, config: PushConfig, dialect: Dialect, after_seq: u64, now: Timestamp) {
         self.last_delivery += 1;
         let delivery = DeliveryKey(self.last_delivery);
-        let webhook = Webhook {
+        let Some(record) = self.records.get_mut(&key) else { return };
+        record.webhooks.push(Webhook {
             key: delivery,
+            scope: record.scope.clone(),
             config,
             dialect,
             delivered_seq: after_seq,
@@ -43,11 +43,8 @@ impl Tables {
             last_error: None,
             last_attempt_at: None,
             created_at: now,
-        };
-        if let Some(record) = self.records.get_mut(&key) {
-            record.webhooks.push(webhook);
-            self.webhooks.insert(delivery, key);
-        }
+        });
+        self.webhooks.insert(delivery, key);
     }
 
     fn delete_webhook(&mut self, key: TaskKey, id: &ConfigId) {
@@ -64,7 +61,7 @@ impl Tables {
         for webhook in &mut record.webhooks {
             if webhook.claimable_at.is_none() && !webhook.parked && webhook.delivered_seq < seq {
                 webhook.claimable_at = Some(now);
-                self.due.insert((now, webhook.key));
+                self.due.insert(&webhook.scope.owner, now, webhook.key);
                 self.stats.rows_written += 1;
             }
         }
@@ -73,7 +70,7 @@ impl Tables {
     pub(super) fn drop_webhook(&mut self, webhook: &Webhook) {
         self.webhooks.remove(&webhook.key);
         if let Some(at) = webhook.claimable_at {
-            self.due.remove(&(at, webhook.key));
+            self.due.remove(&webhook.scope.owner, at, webhook.key);
         }
     }
 
@@ -83,14 +80,7 @@ impl Tables {
     }
 
     pub(super) fn claim_deliveries(&mut self, limit: usize, claim_ms: u32, now: Timestamp) -> Vec<Delivery> {
-        let newest = newest_of_a_claim(limit);
-        let mut due: Vec<_> = self.due.iter().take_while(|(at, _)| *at <= now).take(limit - newest).copied().collect();
-        if due.len() == limit - newest {
-            let last = due.last().copied();
-            let newer = self.due.iter().rev().skip_while(|(at, _)| *at > now).take_while(|entry| Some(**entry) > last);
-            due.extend(newer.take(newest));
-            due.sort_unstable();
-        }
+        let due = self.due.claimable(limit, now);
         let mut claimed = Vec::with_capacity(due.len());
         for (at, delivery) in due {
             let Some(task_key) = self.webhooks.get(&delivery).copied() else { continue };
@@ -112,8 +102,8 @@ impl Tables {
                 failures: webhook.failures,
                 claimed_until: until,
             });
-            self.due.remove(&(at, delivery));
-            self.due.insert((until, delivery));
+            self.due.remove(&record.scope.owner, at, delivery);
+            self.due.insert(&record.scope.owner, until, delivery);
         }
         claimed
     }
@@ -176,29 +166,34 @@ impl Tables {
         was_due: Option<Timestamp>,
         is_due: Option<Timestamp>,
     ) {
-        if let Some(at) = was_due {
-            self.due.remove(&(at, delivery));
-        }
-        if let Some(at) = is_due {
-            self.due.insert((at, delivery));
+        if let Some(record) = self.records.get(&key) {
+            let owner = &record.scope.owner;
+            if let Some(at) = was_due {
+                self.due.remove(owner, at, delivery);
+            }
+            if let Some(at) = is_due {
+                self.due.insert(owner, at, delivery);
+            }
         }
         self.stats.rows_written += 1;
         self.index_evictable(key);
     }
 
     pub(super) fn next_delivery_at(&self) -> Option<Timestamp> {
-        self.due.first().map(|(at, _)| *at)
+        self.due.first_at()
     }
 
     /// Called when the clock was set back: shifts waiting times and claims, so that each keeps its length. The time
     /// that identifies a claim is not shifted, because the process that holds the claim identifies it by that time.
     pub(super) fn set_back_deliveries(&mut self, by_ms: i64) {
-        for (_, delivery) in std::mem::take(&mut self.due) {
+        for (_, delivery) in self.due.take_all() {
             let record = self.webhooks.get(&delivery).and_then(|key| self.records.get_mut(key));
             let webhook = record.and_then(|record| record.webhooks.iter_mut().find(|webhook| webhook.key == delivery));
-            if let Some(at) = webhook.and_then(|webhook| webhook.claimable_at.as_mut()) {
+            if let Some(webhook) = webhook
+                && let Some(at) = webhook.claimable_at.as_mut()
+            {
                 *at = at.plus_ms(-by_ms);
-                self.due.insert((*at, delivery));
+                self.due.insert(&webhook.scope.owner, *at, delivery);
             }
         }
     }
@@ -209,8 +204,8 @@ impl Tables {
             for webhook in record.webhooks.iter_mut().filter(|webhook| webhook.claimed_until.is_some()) {
                 webhook.claimed_until = None;
                 if let Some(at) = webhook.claimable_at.replace(now) {
-                    self.due.remove(&(at, webhook.key));
-                    self.due.insert((now, webhook.key));
+                    self.due.remove(&webhook.scope.owner, at, webhook.key);
+                    self.due.insert(&webhook.scope.owner, now, webhook.key);
                 }
             }
         }

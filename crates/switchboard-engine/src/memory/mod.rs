@@ -5,6 +5,7 @@ mod adapters;
 mod audit;
 mod calls;
 mod deliveries;
+mod due;
 mod reads;
 mod retain;
 mod runs;

@@ -10,6 +10,7 @@ use switchboard_core::model::{ArtifactId, Dialect, PushConfig, TaskId, TaskState
 
 use super::audit::AuditTable;
 use super::calls::CallTable;
+use super::due::DueDeliveries;
 use crate::id_hash::{IdHash, SeededHash};
 use crate::ports::storage::event_bytes;
 use crate::ports::store::{
@@ -32,7 +33,7 @@ pub(super) struct Tables {
     pub(super) evictable: BTreeSet<(Timestamp, TaskKey)>,
     pub(super) webhooks: BTreeMap<DeliveryKey, TaskKey>,
     /// Deliveries that wait or are under way, by the time at which they may be claimed.
-    pub(super) due: BTreeSet<(Timestamp, DeliveryKey)>,
+    pub(super) due: DueDeliveries,
     pub(super) stats: StoreStats,
     /// Tasks by state, in the order of `TaskState::ALL`.
     pub(super) tasks: [u64; TaskState::ALL.len()],
@@ -71,6 +72,8 @@ pub(super) struct Record {
 /// A push config, and the delivery cursor of its receiver.
 pub(super) struct Webhook {
     pub(super) key: DeliveryKey,
+    /// Of its task.
+    pub(super) scope: Arc<Scope>,
     pub(super) config: PushConfig,
     pub(super) dialect: Dialect,
     pub(super) delivered_seq: u64,
@@ -120,7 +123,7 @@ impl Tables {
             runs: BTreeSet::new(),
             evictable: BTreeSet::new(),
             webhooks: BTreeMap::new(),
-            due: BTreeSet::new(),
+            due: DueDeliveries::default(),
             stats: StoreStats::default(),
             tasks: Default::default(),
             bytes: 0,

@@ -12,9 +12,10 @@ pub trait Deliveries: Send + Sync {
     /// The webhooks of a task.
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>>;
 
-    /// Claims deliveries that are due, in the order in which they fell due; other processes do not get them for `claim_ms`. If more
-    /// are due than the limit, [`newest_of_a_claim`] of them are those that fell due last: the backlog of one owner does not
-    /// hide what has just fallen due for another.
+    /// Claims deliveries that are due; other processes do not get them for `claim_ms`. If more are due than the limit, each owner that
+    /// has one gets its share ([`share_of_a_claim`]), and what is left goes to those that have waited longest, so that the backlog of
+    /// one owner does not hide what falls due for another. Of one owner, they are claimed in the order in which they fell due. If there
+    /// are more owners than the limit, they take turns. What a claim costs does not depend on how many deliveries wait.
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>>;
 
     /// Records the outcomes of deliveries in one transaction. If a claim ran out and another process has claimed the
@@ -31,11 +32,10 @@ pub trait Deliveries: Send + Sync {
     fn outbox(&self) -> &dyn Outbox;
 }
 
-/// How many of a claim of so many deliveries are those that fell due last, if more are due. The others are the oldest, so that each one
-/// has its turn.
+/// How many of a claim of so many deliveries are for one owner, if so many owners have any that are due.
 #[must_use]
-pub fn newest_of_a_claim(limit: usize) -> usize {
-    limit / 4
+pub fn share_of_a_claim(limit: usize, owners: usize) -> usize {
+    (limit / owners.max(1)).max(1)
 }
 
 /// One webhook that has updates to deliver.

@@ -1,7 +1,7 @@
 //! The store: tasks and everything else that outlives a process. A store is four ports, one for each concern; a type
 //! that implements all four is a store. Their types are re-exported here under one path.
 
-pub use super::deliveries::{Deliveries, Delivery, DeliveryClaim, DeliveryOutcome, newest_of_a_claim};
+pub use super::deliveries::{Deliveries, Delivery, DeliveryClaim, DeliveryOutcome, share_of_a_claim};
 pub use super::runs::{DueRun, Release, Runs};
 pub use super::storage::{OverStorage, StorageLimits, StoredBytes};
 pub use super::task_log::{

@@ -43,7 +43,7 @@ pub(crate) use fair_slots::FairSlots;
 pub(crate) use recovery::{cancel_left_over, give_back};
 pub(crate) use registry::{Begun, RunRegistry, RunSlot};
 pub(crate) use run_hold::RunHold;
-pub(crate) use runner::{Run, RunStart, poll_once};
+pub(crate) use runner::{Run, RunStart, admitted, poll_once};
 pub(crate) use self_fire::{SelfFire, process};
 pub(crate) use sweeper::sweep;
 pub(crate) use turn::TurnStart;

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::call_ending::cancel_calls;
 use super::registry::HeldRun;
+use super::runner::caught;
 use super::{Backoff, Begun, Recovery, Run, RunCounters, RunEnd, RunStart};
 use crate::commit::{Record, WriteError};
 use crate::engine_state::{EngineState, Registered};
@@ -51,7 +52,9 @@ pub(super) async fn resume_claimed(
     let Some(inbound) = stored.folded.open_turns.first().cloned() else { return Ok(None) };
     if let Some(checkpoint) = &stored.folded.checkpoint {
         let at_most = Duration::from_millis(u64::from(engine.limits.clean_up_ms_max));
-        if tokio::time::timeout(at_most, agent.source.clean_up_after(checkpoint.clone())).await.is_err() {
+        let clearing =
+            caught(&agent, "clearing away after a dead run", agent.source.clean_up_after(checkpoint.clone()));
+        if tokio::time::timeout(at_most, clearing).await.is_err() {
             tracing::warn!(task = %record.id, agent = %agent.name, "clearing away after a dead run took too long");
         }
     }
@@ -91,7 +94,9 @@ pub(crate) async fn cancel_left_over(engine: &Arc<EngineState>, agent: &Register
     let folded = &stored.folded;
     let Some(checkpoint) = folded.checkpoint.as_ref().or(folded.earlier_checkpoint.as_ref()) else { return };
     let at_most = Duration::from_millis(u64::from(engine.limits.clean_up_ms_max));
-    if tokio::time::timeout(at_most, agent.source.cancel_left_over(checkpoint.clone())).await.is_err() {
+    let ending = agent.source.cancel_left_over(checkpoint.clone());
+    let ending = caught(agent, "ending what a canceled task left at work", ending);
+    if tokio::time::timeout(at_most, ending).await.is_err() {
         tracing::warn!(task = %stored.head.id, agent = %agent.name, "ending what a canceled task left at work took too long");
     }
 }

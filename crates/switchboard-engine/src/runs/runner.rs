@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use switchboard_core::call::BoxFuture;
+use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, RunCommand, TurnEnd};
 use switchboard_core::model::{FAILED_UNTOLD, Part, TIMED_OUT, Timestamp};
 use tokio_util::sync::CancellationToken;
@@ -80,6 +82,33 @@ pub(crate) fn poll_agent(future: &mut AgentFuture, cx: &mut Context<'_>) -> Poll
         Ok(Poll::Ready(Ok(()))) => Poll::Ready(Outcome::Returned),
         Ok(Poll::Ready(Err(error))) => Poll::Ready(Outcome::Failed(error)),
         Err(payload) => Poll::Ready(Outcome::Panicked(panic_text(&*payload))),
+    }
+}
+
+/// Asks an agent whether it takes a message now. A panic refuses the message; its cause is logged under the incident that the client reads.
+pub(crate) fn admitted(engine: &EngineState, agent: &Registered) -> Result<(), ProtocolError> {
+    match catch_unwind(AssertUnwindSafe(|| agent.source.admit())) {
+        Ok(answer) => answer,
+        Err(payload) => {
+            let (incident, cause) = (engine.uuid(), panic_text(&*payload));
+            tracing::error!(
+                agent = %agent.name, incident = &*incident, cause = %Escaped::new(&cause),
+                "an agent panicked when it was asked whether it takes a message"
+            );
+            Err(ProtocolError::Internal { incident: incident.to_string() })
+        }
+    }
+}
+
+/// Waits for work of an agent outside its runs. A panic ends that work alone, and is logged.
+pub(super) async fn caught(agent: &Registered, what: &'static str, mut work: BoxFuture<'static, ()>) {
+    let polled = poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(())) => Poll::Ready(None),
+        Err(payload) => Poll::Ready(Some(panic_text(&*payload))),
+    });
+    if let Some(cause) = polled.await {
+        tracing::error!(agent = %agent.name, cause = %Escaped::new(&cause), "an agent panicked while it was {what}");
     }
 }
 

@@ -5,12 +5,14 @@
 //! Whether a cursor has reached the end of its task is decided under a lock of the task, in the order in which commits lock: a commit
 //! that comes at the same time either sees the settled row or is seen by the statement that settles it.
 
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
 use switchboard_core::model::{AuthenticationInfo, Dialect, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery, OutboxState};
-use switchboard_engine::ports::store::{
-    Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, StoreError, TaskKey, newest_of_a_claim,
-};
+use switchboard_engine::ports::store::{Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, StoreError, TaskKey};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::error::corrupt;
 use super::rows::{PushColumns, get, now, read_scope, signed, unsigned};
@@ -28,6 +30,9 @@ macro_rules! push_columns {
     };
 }
 const AFTER_PUSH: usize = 9;
+
+/// Before the first owner.
+pub(super) const NO_OWNER: i64 = -1;
 
 /// Reads the columns of a webhook, if they match their checksum.
 fn read_push(row: &Row) -> Result<(DeliveryKey, PushColumns), StoreError> {
@@ -89,42 +94,95 @@ pub(super) async fn push_configs(shared: &Shared, key: TaskKey) -> Result<Vec<Pu
     rows.iter().map(read).collect()
 }
 
+/// Claims what `$due` selects: deliveries, when they were due, and how many of their owner may be claimed. The time is read once, so that
+/// an index can be searched by it. `$told` selects what was claimed, and what is to be told beside it.
 macro_rules! claim {
-    ($order:literal) => {
+    ($walk:literal, $due:literal, $told:literal) => {
         concat!(
-            "with due as (select push_no, due_at from push where due_at <= ",
+            "with recursive clock as materialized (select ",
             now!(),
-            " order by ",
-            $order,
-            " limit $2::bigint for update skip locked)
-     update push p set due_at = ",
-            now!(),
-            " + $3::bigint, claimed_until = ",
-            now!(),
-            " + $3::bigint, claimed_by = $4::int
-       from due, task t, scope s
+            " as at), ",
+            $walk,
+            " due as materialized (",
+            $due,
+            "), claimed as (
+     update push p set due_at = clock.at + $3::bigint, claimed_until = clock.at + $3::bigint, claimed_by = $4::int
+       from clock, due, task t, scope s
       where p.push_no = due.push_no and t.task_no = p.task_no and s.scope_no = t.scope_no
      returning ",
             push_columns!(),
-            ", p.delivered_seq, p.failures, p.claimed_until, due.due_at, t.id, t.context_id, t.seq, s.tenant, s.principal, s.agent"
+            ", p.delivered_seq, p.failures, p.claimed_until, due.due_at, t.id, t.context_id, t.seq, s.tenant, s.principal, s.agent, \
+             p.owner_no, due.share) ",
+            $told
         )
     };
 }
+/// Where the columns begin that tell about owners.
+const AFTER_CLAIMED: usize = AFTER_PUSH + 10;
 
-const CLAIM_OLDEST: &str = claim!("due_at, push_no");
-const CLAIM_NEWEST: &str = claim!("due_at desc, push_no desc");
+/// Those that have waited longest.
+const CLAIM_OLDEST: &str = claim!(
+    "",
+    "select push_no, due_at, 0::bigint as share from push
+      where due_at <= (select at from clock) order by due_at, push_no limit $2::bigint for update skip locked",
+    "select * from claimed"
+);
+
+/// A share for each owner that has something due. The index leads from one owner to the next, so that nothing between them is read. How
+/// many owners were looked at, and the last of them, is told even if nothing was claimed.
+const CLAIM_SHARES: &str = claim!(
+    "walk as (
+        (select owner_no, due_at, 1::bigint as place from push
+          where due_at is not null and owner_no > $5::bigint order by owner_no, due_at limit 1)
+        union all
+        select next.owner_no, next.due_at, walk.place + 1 from walk cross join lateral
+               (select owner_no, due_at from push
+                 where due_at is not null and owner_no > walk.owner_no order by owner_no, due_at limit 1) as next
+         where walk.place < $2::bigint
+     ),",
+    "select d.push_no, d.due_at, o.share
+       from (select owner_no, greatest(1, $2::bigint / count(*) over ())::bigint as share from walk
+              where due_at <= (select at from clock)) as o cross join lateral
+            (select push_no, due_at from push where owner_no = o.owner_no and due_at <= (select at from clock)
+              order by due_at, push_no limit o.share for update skip locked) as d",
+    "select claimed.*, walked.last_owner, walked.owners
+       from (select coalesce(max(owner_no), -1) as last_owner, count(*) as owners from walk) as walked
+       left join claimed on true"
+);
+
+/// Claims a share for each owner, and, if an owner has more or not all were looked at, those that have waited longest.
+async fn claim_rows(shared: &Shared, limit: usize, claim_ms: u32) -> Result<Vec<Row>, StoreError> {
+    let claim_ms = i64::from(claim_ms);
+    let after = shared.claimed_after.load(Ordering::Relaxed);
+    let wanted = signed(limit as u64);
+    let parameters: [&(dyn ToSql + Sync); 5] = [&shared.now(), &wanted, &claim_ms, &shared.replica_no, &after];
+    let mut rows = shared.serve(CLAIM_SHARES, &parameters).await?;
+    let (mut last, mut owners) = (NO_OWNER, 0);
+    if let Some(told) = rows.first() {
+        (last, owners) = (get(told, AFTER_CLAIMED + 2)?, get(told, AFTER_CLAIMED + 3)?);
+    }
+    // The one row that tells only that nothing was claimed.
+    rows.retain(|row| !matches!(get::<Option<i64>>(row, 0), Ok(None)));
+    let mut taken: HashMap<i64, i64> = HashMap::new();
+    let is_round = after == NO_OWNER && owners < wanted;
+    let mut has_more = !is_round;
+    for row in &rows {
+        let (owner_no, share): (i64, i64) = (get(row, AFTER_CLAIMED)?, get(row, AFTER_CLAIMED + 1)?);
+        let count = taken.entry(owner_no).or_default();
+        *count += 1;
+        has_more |= *count >= share;
+    }
+    shared.claimed_after.store(if owners < wanted { NO_OWNER } else { last }, Ordering::Relaxed);
+    if has_more && rows.len() < limit {
+        let left = signed((limit - rows.len()) as u64);
+        rows.extend(shared.serve(CLAIM_OLDEST, &[&shared.now(), &left, &claim_ms, &shared.replica_no]).await?);
+    }
+    Ok(rows)
+}
 
 pub(super) async fn claim(shared: &Shared, limit: usize, claim_ms: u32) -> Result<Vec<Delivery>, StoreError> {
     observe_clock(shared).await?;
-    let claim = async |statement: &'static str, limit: usize| {
-        let (limit, claim_ms) = (signed(limit as u64), i64::from(claim_ms));
-        shared.serve(statement, &[&shared.now(), &limit, &claim_ms, &shared.replica_no]).await
-    };
-    let newest = newest_of_a_claim(limit);
-    let mut rows = claim(CLAIM_OLDEST, limit - newest).await?;
-    if rows.len() == limit - newest && newest > 0 {
-        rows.extend(claim(CLAIM_NEWEST, newest).await?);
-    }
+    let rows = claim_rows(shared, limit, claim_ms).await?;
     let mut claimed = Vec::with_capacity(rows.len());
     for row in &rows {
         let id: TaskId = (&*text::read(get(row, AFTER_PUSH + 4)?)).into();

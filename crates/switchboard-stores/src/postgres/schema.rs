@@ -13,10 +13,11 @@ pub(super) struct Migration {
     pub(super) works_from: i32,
 }
 
-pub(super) const MIGRATIONS: &[Migration] = &[Migration { sql: V1, works_from: 1 }];
+pub(super) const MIGRATIONS: &[Migration] =
+    &[Migration { sql: V1, works_from: 1 }, Migration { sql: V2, works_from: 1 }];
 
 /// The version that this build writes.
-pub(super) const VERSION: i32 = 1;
+pub(super) const VERSION: i32 = 2;
 
 /// The numbers of one commit in the array that `commit_v1` gets, in this order. `commit.rs` fills them.
 pub(super) const COMMIT_NUMBERS: usize = 30;
@@ -452,3 +453,18 @@ select task.id,
  where task.phase = 1;
 "
 );
+
+/// Webhooks are filed under the owner of their task, so that a claim can take some of each owner. A trigger does it, also for builds
+/// that do not know the column.
+const V2: &str = "
+alter table push add column owner_no bigint not null default 0;
+create function file_under_owner_v1() returns trigger language plpgsql as $$
+begin
+    new.owner_no := coalesce(
+        (select scope.owner_no from task join scope using (scope_no) where task.task_no = new.task_no), 0);
+    return new;
+end $$;
+create trigger file_under_owner before insert on push for each row execute function file_under_owner_v1();
+update push set owner_no = scope.owner_no from task join scope using (scope_no) where task.task_no = push.task_no;
+create index push_by_owner on push (owner_no, due_at) where due_at is not null;
+";

@@ -65,6 +65,8 @@ pub(super) struct Shared {
     pub(super) clock_record: ClockRecord,
     /// Counts from a random number, so that no two commits have the same.
     pub(super) next_nonce: AtomicI64,
+    /// The owner whose webhooks were looked at last, if there are more owners than a claim looks at.
+    pub(super) claimed_after: AtomicI64,
 }
 
 impl Shared {

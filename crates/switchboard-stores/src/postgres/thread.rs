@@ -15,6 +15,7 @@ use tokio_postgres::Client;
 
 use super::audit::Audit;
 use super::connect::{Connector, Pool, Slot};
+use super::deliveries::NO_OWNER;
 use super::error::{Failure, PostgresError};
 use super::hints::{PostgresHints, Presence};
 use super::migrate::{self, SchemaStatus};
@@ -210,6 +211,7 @@ async fn open(
         replica_no,
         clock_record,
         next_nonce: AtomicI64::new(random()?),
+        claimed_after: AtomicI64::new(NO_OWNER),
     });
     prune::count_if_few(&shared).await.map_err(|error| PostgresError(format!("{error:?}")))?;
     Ok((shared, hints, presence))

@@ -9,6 +9,7 @@ use switchboard_core::model::Timestamp;
 
 use super::FileError;
 use super::checksums::{TaskColumns, of_scope};
+use super::deliveries::file_under_owners;
 use super::error::Failure;
 use super::ledger::find_scope_no;
 use super::open::{Opened, SqliteOptions, open};
@@ -43,7 +44,10 @@ pub fn assign_owner(
     let Opened { lock, writer, readers, .. } = open(database, &SqliteOptions::default(), now)?;
     drop(readers);
     writer.execute_batch("BEGIN IMMEDIATE").map_err(sql)?;
-    let assigned = assign(&writer, from, to, agent);
+    let assigned = assign(&writer, from, to, agent).and_then(|assigned| {
+        file_under_owners(&writer)?;
+        Ok(assigned)
+    });
     let end = if assigned.is_ok() { "COMMIT" } else { "ROLLBACK" };
     writer.execute_batch(end).map_err(sql)?;
     let assigned = assigned.map_err(|Failure(failure)| FileError::Store { path: database.to_owned(), failure })?;

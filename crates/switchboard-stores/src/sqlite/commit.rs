@@ -215,7 +215,7 @@ impl Ledger<'_> {
             self.accept(task_no, signed(commit.head.version), accept)?;
         }
         if !commit.push.is_empty() {
-            self.change_push(task_no, &commit.push)?;
+            self.change_push(task_no, owner_no, &commit.push)?;
         }
         if !commit.push.is_empty() || (commit.head.push_configs > 0 && commit.visible() > 0) {
             self.mark_due(task_no, commit.head.seq)?;

@@ -2,11 +2,11 @@
 //! the receiver has accepted everything or the delivery becomes a dead letter. While a delivery is under way, its row
 //! is due again only when the claim has run out.
 
-use rusqlite::{Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use switchboard_core::call::Owner;
 use switchboard_core::model::{AuthenticationInfo, Dialect, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::store::{
-    Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, Scope, StoreError, TaskKey, newest_of_a_claim,
+    Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, Scope, StoreError, TaskKey, share_of_a_claim,
 };
 
 use super::checksums::{PushColumns, damaged_owner, mismatch, mistyped, of_push_times, of_scope};
@@ -74,13 +74,13 @@ impl PushColumns {
 }
 
 impl Ledger<'_> {
-    pub(super) fn change_push(&mut self, task_no: i64, changes: &[PushChange]) -> Result<(), Failure> {
+    pub(super) fn change_push(&mut self, task_no: i64, owner_no: i64, changes: &[PushChange]) -> Result<(), Failure> {
         for change in changes {
             match change {
                 PushChange::Put { config, dialect, after_seq } => {
                     // A replaced config gets a new cursor under a new key, so that a delivery under way cannot move it.
                     self.delete_push(task_no, config.id.as_str())?;
-                    self.insert_push(task_no, config, *dialect, *after_seq)?;
+                    self.insert_push(task_no, owner_no, config, *dialect, *after_seq)?;
                 }
                 PushChange::Delete { id } => self.delete_push(task_no, id.as_str())?,
             }
@@ -98,6 +98,7 @@ impl Ledger<'_> {
     fn insert_push(
         &mut self,
         task_no: i64,
+        owner_no: i64,
         config: &PushConfig,
         dialect: Dialect,
         after_seq: u64,
@@ -123,8 +124,8 @@ impl Ledger<'_> {
         self.secrets.seal(&mut columns)?;
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO push (push_no, task_no, config_id, url, token, auth_scheme, auth_credentials, dialect,
-                               delivered_seq, failures, parked, created_at, checksum, times_checksum)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, 0, ?10, ?11, ?12)",
+                               delivered_seq, failures, parked, created_at, checksum, times_checksum, owner_no)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, 0, ?10, ?11, ?12, ?13)",
         )?;
         insert.execute(params![
             columns.push_no,
@@ -139,6 +140,7 @@ impl Ledger<'_> {
             columns.created_at,
             columns.checksum(),
             of_push_times(None, None),
+            owner_no,
         ])?;
         self.count_rows(1, config.id.as_str().len() + config.url.len());
         Ok(())
@@ -156,28 +158,65 @@ impl Ledger<'_> {
         Ok(())
     }
 
+    /// Claims a share for each owner if more are due than the limit, and what is left to it in the order in which they fell due.
     pub(super) fn claim_deliveries(&mut self, limit: usize, claim_ms: u32) -> Result<Vec<Delivery>, Failure> {
         let until = self.now.plus_ms(claim_ms.into());
-        let newest = newest_of_a_claim(limit);
-        let mut claimed = self.claim_in_order("ASC", limit - newest, until)?;
-        if claimed.len() == limit - newest && newest > 0 {
-            claimed.extend(self.claim_in_order("DESC", newest, until)?.into_iter().rev());
+        let mut claimed = Vec::new();
+        if self.has_more_due_than(limit)? {
+            let owners = self.next_owners(limit)?;
+            let share = share_of_a_claim(limit, owners.len());
+            for owner_no in owners {
+                claimed.extend(self.claim_of(Some(owner_no), share.min(limit - claimed.len()), until)?);
+            }
         }
+        claimed.extend(self.claim_of(None, limit - claimed.len(), until)?);
         self.count_rows(claimed.len(), 0);
         Ok(claimed)
     }
 
-    /// Claims the oldest (`ASC`) or the newest (`DESC`) of those that are due.
-    fn claim_in_order(&self, order: &str, limit: usize, until: Timestamp) -> Result<Vec<Delivery>, Failure> {
-        let sql = format!(
-            "SELECT {PUSH_COLUMNS}, {SCOPE_COLUMNS}, task.id, task.context_id, task.seq
-               FROM push JOIN task USING (task_no) JOIN scope USING (scope_no)
-              WHERE push.due_at <= ?1 ORDER BY push.due_at {order} LIMIT ?2"
-        );
+    fn has_more_due_than(&self, limit: usize) -> Result<bool, Failure> {
+        let mut select =
+            self.connection.prepare_cached("SELECT count(*) FROM (SELECT 1 FROM push WHERE due_at <= ?1 LIMIT ?2)")?;
+        let enough = signed((limit + self.quarantine.webhooks() + 1) as u64);
+        Ok(select.query_row([self.now.as_ms(), enough], |row| row.get::<_, i64>(0))? == enough)
+    }
+
+    /// The owners that have something due, beginning after the one that was looked at last. At most so many are looked at.
+    fn next_owners(&mut self, count: usize) -> Result<Vec<i64>, Failure> {
+        let mut select = self.connection.prepare_cached(NEXT_OWNER)?;
+        let start = self.last_owner_no;
+        let (mut after, mut is_round, mut owners) = (start, false, Vec::new());
+        for _ in 0..count {
+            let next =
+                select.query_row([after], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()?;
+            match next {
+                Some((owner_no, _)) if is_round && owner_no > start => break,
+                Some((owner_no, due_at)) => {
+                    after = owner_no;
+                    owners.extend((due_at <= self.now.as_ms()).then_some(owner_no));
+                }
+                None if is_round => break,
+                None => (is_round, after) = (true, i64::MIN),
+            }
+        }
+        self.last_owner_no = after;
+        Ok(owners)
+    }
+
+    /// Claims those of an owner, or of all, in the order in which they fell due.
+    fn claim_of(&self, owner_no: Option<i64>, limit: usize, until: Timestamp) -> Result<Vec<Delivery>, Failure> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let sql = due_sql(owner_no.is_some());
         let mut select = self.connection.prepare_cached(&sql)?;
         // Rows in quarantine are skipped, and must not use up the limit.
         let examined = limit + self.quarantine.webhooks();
-        let mut rows = select.query(params![self.now.as_ms(), signed(examined as u64)])?;
+        let (now, examined) = (self.now.as_ms(), signed(examined as u64));
+        let mut rows = match owner_no {
+            Some(owner_no) => select.query([now, examined, owner_no])?,
+            None => select.query([now, examined])?,
+        };
         let mut claimed = Vec::new();
         while let Some(row) = rows.next()?.filter(|_| claimed.len() < limit) {
             let push_no = row.get(0)?;
@@ -294,6 +333,31 @@ impl Ledger<'_> {
         Ok(())
     }
 }
+
+/// The next owner that has a webhook which waits, and when its first one is due.
+pub(super) const NEXT_OWNER: &str = "SELECT owner_no, due_at FROM push WHERE owner_no > ?1 AND due_at IS NOT NULL
+      ORDER BY owner_no, due_at LIMIT 1";
+
+/// The webhooks of one owner, or of all, that are due, in order.
+pub(super) fn due_sql(is_of_owner: bool) -> String {
+    let of_owner = if is_of_owner { "push.owner_no = ?3 AND" } else { "" };
+    format!(
+        "SELECT {PUSH_COLUMNS}, {SCOPE_COLUMNS}, task.id, task.context_id, task.seq
+           FROM push JOIN task USING (task_no) JOIN scope USING (scope_no)
+          WHERE {of_owner} push.due_at <= ?1 ORDER BY push.due_at LIMIT ?2"
+    )
+}
+
+/// Files each webhook under the owner of its task.
+pub(super) fn file_under_owners(connection: &Connection) -> Result<(), Failure> {
+    let sql = format!("UPDATE push SET owner_no = coalesce(({OWNER_OF_TASK} WHERE task.task_no = push.task_no), 0)");
+    connection.execute(&sql, [])?;
+    Ok(())
+}
+
+/// The number of the owner of a task, as [`Ledger::owner_no`] has it.
+pub(super) const OWNER_OF_TASK: &str = "SELECT min(other.scope_no) FROM task JOIN scope USING (scope_no) \
+     JOIN scope AS other ON other.tenant = scope.tenant AND other.principal = scope.principal";
 
 /// The cursor of a webhook, in the types of its columns.
 struct Cursor {

@@ -60,6 +60,8 @@ pub(super) struct Ledger<'c> {
     scopes: HashMap<Scope, i64>,
     pub(super) last_task_no: i64,
     pub(super) last_push_no: i64,
+    /// The owner whose webhooks were looked at last, when more were due than a claim takes.
+    pub(super) last_owner_no: i64,
     pub(super) last_accepted_day: i64,
     /// What to apply to the cache once the batch is durable, in order.
     pub(super) effects: Vec<Effect>,
@@ -140,6 +142,7 @@ impl<'c> Ledger<'c> {
             last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?
                 .max(number("SELECT coalesce(max(value), 0) FROM meta WHERE name = 'last_task_no'")?),
             last_push_no: number("SELECT coalesce(max(push_no), 0) FROM push")?,
+            last_owner_no: i64::MIN,
             last_accepted_day: last_accepted_day(connection)?,
             effects: Vec::new(),
             count_changes: Vec::new(),

@@ -6,6 +6,7 @@
 
 use rusqlite::Connection;
 
+use super::deliveries::file_under_owners;
 use super::error::Failure;
 use super::fill::{add_checksums, count_bytes};
 use super::recent::begin_recent;
@@ -30,6 +31,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration { sql: V6, fill: Some(begin_sealing) },
     Migration { sql: V7, fill: Some(count_bytes) },
     Migration { sql: V8, fill: None },
+    Migration { sql: V9, fill: Some(file_under_owners) },
 ];
 
 /// One step from a version to the next.
@@ -337,4 +339,11 @@ SELECT call.id AS id,
        strftime('%Y-%m-%dT%H:%M:%fZ', (call.record ->> '$.ended_at') / 1000.0, 'unixepoch') AS completed_at
   FROM call JOIN task USING (task_no) JOIN scope USING (scope_no)
  WHERE call.record ->> '$.give_up_at' IS NOT NULL;
+";
+
+/// Webhooks are filed under the owner of their task, so that a claim can take some of each owner. The number is that of `usage.rs`: the
+/// first scope of the owner.
+const V9: &str = "
+ALTER TABLE push ADD COLUMN owner_no INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX push_by_owner ON push (owner_no, due_at) WHERE due_at IS NOT NULL;
 ";

@@ -142,6 +142,11 @@ impl SqliteStore {
     }
 
     #[cfg(test)]
+    pub(super) fn readers_for_tests(&self) -> &Readers {
+        &self.readers
+    }
+
+    #[cfg(test)]
     pub(super) fn writer_for_tests(&self) -> &Writer {
         &self.writer
     }

@@ -117,10 +117,10 @@ impl Trust {
                 by_authorities(roots)
             }
             Self::Certificate(file) => {
-                let trusted = certificates(file)?.swap_remove(0);
-                Ok(Arc::new(Pinned { trusted, provider: provider.clone() }))
+                let trusted = Some(certificates(file)?.swap_remove(0));
+                Ok(Arc::new(ByItself { trusted, provider: provider.clone() }))
             }
-            Self::Everything => Ok(Arc::new(Unverified { provider: provider.clone() })),
+            Self::Everything => Ok(Arc::new(ByItself { trusted: None, provider: provider.clone() })),
             Self::WithClientCertificate { servers, .. } => servers.verifier(),
         }
     }
@@ -237,14 +237,15 @@ impl ServerCertVerifier for Witness {
     }
 }
 
-/// Accepts one certificate and no other. That the server has its key is proved as always.
+/// Goes by the certificate itself, without authorities: one and no other, or whatever a server shows.
 #[derive(Debug)]
-struct Pinned {
-    trusted: CertificateDer<'static>,
+struct ByItself {
+    /// None for whatever is shown.
+    trusted: Option<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Pinned {
+impl ServerCertVerifier for ByItself {
     fn verify_server_cert(
         &self,
         shown: &CertificateDer<'_>,
@@ -253,19 +254,25 @@ impl ServerCertVerifier for Pinned {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if *shown == self.trusted {
+        if self.trusted.as_ref().is_none_or(|trusted| trusted == shown) {
             return Ok(ServerCertVerified::assertion());
         }
         Err(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure))
     }
 
+    /// That the server has the key of a trusted certificate is proved as always. What is shown by anybody need not even be readable.
     fn verify_tls12_signature(
         &self,
         message: &[u8],
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+        match self.trusted {
+            None => Ok(HandshakeSignatureValid::assertion()),
+            Some(_) => {
+                verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+            }
+        }
     }
 
     fn verify_tls13_signature(
@@ -274,48 +281,12 @@ impl ServerCertVerifier for Pinned {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// Accepts whatever a server shows.
-#[derive(Debug)]
-struct Unverified {
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Unverified {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
+        match self.trusted {
+            None => Ok(HandshakeSignatureValid::assertion()),
+            Some(_) => {
+                verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+            }
+        }
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

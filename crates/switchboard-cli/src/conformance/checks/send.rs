@@ -6,7 +6,7 @@ use super::super::bench::{
     Bench, CONTENT_TYPE_NOT_SUPPORTED, Checked, INVALID_PARAMS, TASK_NOT_FOUND, UNSUPPORTED_OPERATION, as_skip, fault,
     hold, message, result_of, shown_json, skip, text_of,
 };
-use super::super::catalog::{Check, EVERYWHERE, JSON, V1};
+use super::super::catalog::{Check, EVERYWHERE, JSON, JSONRPC, V1};
 use super::super::wire::forms::{Form, Payload, State};
 use super::super::wire::{Meaning, Operation};
 use super::{each, must, should};
@@ -112,9 +112,17 @@ pub(super) const CHECKS: &[Check] = &[
         "send-no-parts",
         "CORE-ERR-002, DM-SERIAL-004",
         "3.3.2, 5.7",
-        EVERYWHERE,
-        "Servers MUST validate all input: missing message parts are the example that the specification gives.",
+        V1,
+        "The parts of a message are required, and a required list MUST have an element.",
         each!(no_parts),
+    ),
+    must(
+        "send-parts-absent",
+        "CORE-ERR-002, DM-SERIAL-004",
+        "3.3.2, 5.7",
+        JSONRPC,
+        "Servers MUST validate all input: missing message parts are the example that the specification gives.",
+        each!(parts_absent),
     ),
     should(
         "send-no-message-id",
@@ -288,6 +296,12 @@ async fn no_message(bench: &Bench<'_>) -> Checked {
 async fn no_parts(bench: &Bench<'_>) -> Checked {
     let mut message = message("");
     message["parts"] = json!([]);
+    let reply = bench.call(Operation::Send, json!({ "message": message })).await?;
+    bench.refused(&reply, &[&INVALID_PARAMS]).map(drop)
+}
+
+async fn parts_absent(bench: &Bench<'_>) -> Checked {
+    let message = json!({ "messageId": super::super::fresh_id(), "role": "ROLE_USER" });
     let reply = bench.call(Operation::Send, json!({ "message": message })).await?;
     bench.refused(&reply, &[&INVALID_PARAMS]).map(drop)
 }

@@ -161,6 +161,12 @@ const SENDS: &[Broken] = &[
             asked.edit(|json| json["params"]["message"]["parts"] = json!([{ "text": "hello" }]));
         }
     }),
+    asks("a message without a list of parts is taken", "send-parts-absent", OLD_RPC, |asked| {
+        if asked.is("message/send") {
+            let parts = json!([{ "kind": "text", "text": "hello" }]);
+            asked.edit(|json| json["params"]["message"]["parts"] = parts);
+        }
+    }),
     answers("a request without a message is an internal error", "send-no-message", RPC, |asked, answered| {
         if asked.is("SendMessage") {
             answered.edit(|json| {
@@ -397,6 +403,10 @@ const STREAMS: &[Broken] = &[
     }),
 ];
 
+fn no_version_is_1_0(asked: &mut Asked) {
+    asked.headers.entry("a2a-version").or_insert("1.0".parse().unwrap());
+}
+
 const OTHERS: &[Broken] = &[
     asks("the version is ignored", "version-unsupported", RPC, |asked| {
         asked.headers.insert("a2a-version", "1.0".parse().unwrap());
@@ -409,9 +419,9 @@ const OTHERS: &[Broken] = &[
             asked.headers.insert("a2a-version", "7.0".parse().unwrap());
         }
     }),
-    asks("no version means 1.0", "version-absent", RPC, |asked| {
-        asked.headers.entry("a2a-version").or_insert("1.0".parse().unwrap());
-    }),
+    asks("no version means 1.0", "version-absent", RPC, no_version_is_1_0),
+    asks("no version means 1.0 over HTTP+JSON", "version-absent", HTTP, no_version_is_1_0),
+    asks("no version means 1.0 over gRPC", "version-absent", GRPC, no_version_is_1_0),
     answers("no id in the answer", "jsonrpc-envelope", RPC, |_, answered| {
         answered.edit(|json| drop(json.as_object_mut().unwrap().remove("id")));
     }),

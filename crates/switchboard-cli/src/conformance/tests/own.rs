@@ -130,6 +130,57 @@ async fn an_agent_that_answers_with_messages_passes() {
 }
 
 #[tokio::test]
+async fn the_user_chooses_bindings_and_versions() {
+    let served = Served::start(usual(), NOTHING).await;
+    let mut args = args(&served.url, &["get-unknown", "version-absent"]);
+    args.agent.transport = vec!["grpc".to_owned(), "HTTP+JSON".to_owned()];
+    args.agent.a2a_version = Some("1.0".to_owned());
+    let chosen = report(&args).await;
+    assert_eq!(interfaces(&chosen), ["GRPC 1.0", "HTTP+JSON 1.0"].map(str::to_owned).into());
+    assert_eq!(faults(&chosen), [], "{}", chosen.text());
+    args.agent.a2a_version = Some("auto".to_owned());
+    assert_eq!(interfaces(&report(&args).await).len(), 4);
+    for (transport, version, words) in
+        [("carrier-pigeon", "1.0", "--transport"), ("grpc", "7", "--a2a-version"), ("grpc", "0.2", "no interface")]
+    {
+        args.agent.transport = vec![transport.to_owned()];
+        args.agent.a2a_version = Some(version.to_owned());
+        let checked = Box::pin(super::check(&args, &crate::config::Environment::default())).await;
+        let Err(error) = checked else { panic!("{transport} {version} was taken") };
+        assert_eq!(error.code.name(), "A2ACLI_ERR_USAGE");
+        assert!(error.message.contains(words), "{error:?}");
+    }
+}
+
+/// As a server may do that offers 0.3 at the same place.
+#[tokio::test]
+async fn an_answer_of_0_3_to_a_call_without_a_version_passes() {
+    let plant = Plant {
+        ask: |asked| {
+            if asked.path.ends_with("/message:send") && asked.headers.get("a2a-version").is_none() {
+                asked.path = asked.path.replace("/v1", "").replace("/message:send", "/v1/message:send");
+                asked.edit(|json| {
+                    if json["message"].get("content").is_none() {
+                        json["message"]["content"] = json["message"]["parts"].take();
+                        json["message"].as_object_mut().unwrap().remove("parts");
+                    }
+                });
+            }
+        },
+        answer: |asked, answered| {
+            let is_older = asked.path.ends_with("/v1/message:send");
+            assert!(!is_older || answered.json()["task"]["history"][0]["content"].is_array(), "{}", answered.json());
+        },
+        ..NOTHING
+    };
+    let served = Served::start(usual(), plant).await;
+    let report = report(&args(&served.url, &["version-absent"])).await;
+    assert_eq!(faults(&report), [], "{}", report.text());
+    let is_checked = |outcome: &&super::super::report::Outcome| outcome.status == Status::Pass;
+    assert_eq!(report.outcomes.iter().filter(is_checked).count(), 3, "{}", report.text());
+}
+
+#[tokio::test]
 async fn without_a_card_there_is_nothing_to_check() {
     let served = Served::start(
         usual(),

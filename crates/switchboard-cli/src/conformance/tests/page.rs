@@ -5,6 +5,7 @@ use expect_test::expect_file;
 
 use super::super::catalog;
 use super::super::report::list;
+use super::super::sentences;
 use super::args;
 use super::served::{NOTHING, Plant, Served, usual};
 
@@ -29,6 +30,25 @@ fn checks_have_names_of_their_own() {
     names.dedup();
     assert_eq!(names.len(), count);
     assert!(count >= 40, "{count}");
+}
+
+#[test]
+fn every_check_has_a_sentence_of_the_specification_and_its_section() {
+    let is_section = |text: &str| {
+        let mut numbers = text.split('.');
+        numbers.clone().count() >= 2 && numbers.all(|number| number.parse::<u8>().is_ok())
+    };
+    for check in catalog::all() {
+        assert!(check.section.split(", ").all(is_section), "{}: {}", check.id, check.section);
+        let (section, words) = sentences::of(check.id).unwrap_or_else(|| panic!("{}: no sentence", check.id));
+        assert!(is_section(section), "{}: {section}", check.id);
+        assert!(words.split(' ').count() >= 2 && words.trim() == words, "{}: {words:?}", check.id);
+    }
+    let mut named: Vec<&str> = sentences::named().collect();
+    named.sort_unstable();
+    let mut checks: Vec<&str> = catalog::all().map(|check| check.id).collect();
+    checks.sort_unstable();
+    assert_eq!(named, checks, "one sentence for each check, and none for others");
 }
 
 /// The requirements of the kit at the commit that the catalogue names.

@@ -1,9 +1,12 @@
 //! Tasks that are handed over are those of their new owner, and the file is whole.
 
+use std::sync::Arc;
+
 use switchboard_core::call::Owner;
-use switchboard_core::model::TaskId;
+use switchboard_core::model::{Dialect, TaskId};
 use switchboard_engine::contract::Subject;
-use switchboard_engine::contract::given::{RecordWriter, now, scope};
+use switchboard_engine::contract::given::{RecordWriter, now, scope, webhook};
+use switchboard_engine::ports::store::PushChange;
 
 use super::{faults_of, make};
 use crate::sqlite::assign_owner::{Assigned, assign_owner};
@@ -19,7 +22,11 @@ async fn tasks_are_handed_over_whether_the_new_owner_has_some_or_not() {
     {
         let mut writer = RecordWriter::new(scope("", principal, agent), id, "ctx");
         let opening = writer.opening(&subject, "hello");
-        writer.append(&subject, vec![opening]).await;
+        let mut commit = writer.commit(&subject, vec![opening]);
+        let config = webhook(&writer, "p");
+        commit.push = vec![PushChange::Put { config, dialect: Dialect::V1_0, after_seq: 0 }];
+        Arc::make_mut(&mut commit.head).push_configs = 1;
+        writer.write(&subject, commit).await;
     }
     let at = now(&subject);
     subject.close();

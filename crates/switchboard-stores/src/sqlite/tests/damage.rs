@@ -247,7 +247,7 @@ async fn what_is_missing_from_or_added_to_the_schema_is_found() {
         .unwrap();
     let made: Vec<(String, String)> =
         select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().collect::<Result<_, _>>().unwrap();
-    assert_eq!(made.len(), 13, "{made:?}");
+    assert_eq!(made.len(), 14, "{made:?}");
     for (kind, name) in made {
         let faults = populated.faults_after(&format!("DROP {kind} {name}"));
         assert_eq!(faults, [format!("the {kind} {name} is missing")]);

@@ -19,6 +19,7 @@ mod sample;
 mod schema;
 mod secrets;
 mod shell;
+mod strangers;
 mod unindexed;
 mod usage;
 mod verifying;

@@ -5,6 +5,7 @@ use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{LEASE_MS, RecordWriter, TAKEN, claim, due, now, scope, status};
 use switchboard_engine::ports::store::{Release, TaskKey};
 
+use super::super::deliveries::{NEXT_OWNER, due_sql};
 use super::{OnFile, make};
 
 /// Runs of another agent, of which every second one was released.
@@ -69,4 +70,23 @@ async fn a_run_that_falls_due_behind_those_of_others_is_found() {
     let other = [AgentName::from("other")];
     assert_eq!(subject.store().due_runs(&other, 100).await.unwrap().len(), others.len());
     assert_eq!(due_keys(&subject).await, []);
+}
+
+/// What a claim of deliveries costs does not depend on how many wait: each statement is a search in an index.
+#[test]
+fn a_claim_of_deliveries_searches_in_an_index() {
+    let subject = make();
+    let connection = subject.connect();
+    for (sql, index) in [
+        (due_sql(false), "push_by_due (due_at<?)"),
+        (due_sql(true), "push_by_owner (owner_no=? AND due_at<?)"),
+        (NEXT_OWNER.to_owned(), "push_by_owner (owner_no>?"),
+    ] {
+        let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let values = vec![1_i64; explain.parameter_count()];
+        let rows = explain.query_map(rusqlite::params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
+        let plan: Vec<String> = rows.map(Result::unwrap).collect();
+        assert!(plan.iter().any(|step| step.contains(index)), "{plan:?}");
+        assert!(!plan.iter().any(|step| step.contains("SCAN") || step.contains("TEMP B-TREE")), "{plan:?}");
+    }
 }

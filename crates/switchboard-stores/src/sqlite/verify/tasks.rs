@@ -4,7 +4,7 @@ use rusqlite::Row;
 use switchboard_core::model::AgentName;
 
 use super::super::checksums::of_push_times;
-use super::super::deliveries::{AFTER_PUSH, PUSH_COLUMNS, push_columns_unchecked};
+use super::super::deliveries::{AFTER_PUSH, OWNER_OF_TASK, PUSH_COLUMNS, push_columns_unchecked};
 use super::super::error::Failure;
 use super::super::rows::{AFTER_TASK, TASK_COLUMNS, TaskRow, signed, task_columns_unchecked, task_row};
 use super::super::secrets::{is_plain, is_readable};
@@ -124,7 +124,11 @@ impl Inspection<'_> {
     fn webhooks(&mut self, task: &Inspected) -> Result<(), Failure> {
         let connection = self.connection;
         let head = &task.row.head;
-        let sql = format!("SELECT {PUSH_COLUMNS}, due_at, claimed_until, times_checksum FROM push WHERE task_no = ?1");
+        let sql = format!(
+            "SELECT {PUSH_COLUMNS}, due_at, claimed_until, times_checksum,
+                    owner_no = coalesce(({OWNER_OF_TASK} WHERE task.task_no = ?1), owner_no)
+               FROM push WHERE task_no = ?1"
+        );
         let mut select = connection.prepare_cached(&sql)?;
         let mut rows = select.query([task.row.task_no])?;
         let mut count = 0;
@@ -148,6 +152,9 @@ impl Inspection<'_> {
                     Some(head.id.as_str()),
                     format!("the times of webhook {config} do not match their checksum"),
                 );
+            }
+            if !row.get::<_, bool>(AFTER_PUSH + 3)? {
+                self.fault(Some(head.id.as_str()), format!("webhook {config} is filed under another owner"));
             }
             if columns.dialect().is_err() {
                 let dialect = &columns.dialect;

@@ -71,6 +71,19 @@ impl OAuthLogin {
         self.shared.for_itself(&self.client, &endpoints, &self.named).await
     }
 
+    /// A new token in place of one that expires. [`Credentials::token`](super::super::Credentials::token) does the same when it is
+    /// needed; this is for programs that send the token themselves.
+    ///
+    /// # Errors
+    /// When the token cannot be renewed, or the server where it is renewed refuses.
+    pub async fn renewed(&self, token: &StoredToken) -> Result<StoredToken, CallError> {
+        if token.refresh_token.is_none() {
+            return Err(not_authorized("the token has expired, and it cannot be renewed; log in again"));
+        }
+        let renewed = self.shared.refreshed(&self.client, Some(token), &self.named).await?;
+        renewed.map_err(Refusal::into_error)
+    }
+
     /// Begins the login of a person who confirms it on another device, or in any browser.
     ///
     /// # Errors

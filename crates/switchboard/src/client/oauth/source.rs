@@ -165,7 +165,7 @@ impl Shared {
         endpoints.kept(issued.map_err(Refusal::into_error)?)
     }
 
-    async fn refreshed(
+    pub(super) async fn refreshed(
         &self,
         client: &OAuthClient,
         kept: Option<&StoredToken>,

@@ -11,7 +11,7 @@ use switchboard_engine::ports::audit::AuditEvent;
 
 use super::Identity;
 use super::ending::Revocation;
-use crate::reloaded::{ListError, ListOfLines, Reload, ReloadedList};
+use crate::reloaded::{ListError, ListOfLines, ReloadedList, reloads_by_itself};
 use crate::server::uri::{RESERVED, check_name};
 
 /// A set of bearer tokens.
@@ -55,6 +55,8 @@ const OPERATOR: &str = "+operator";
 const TENANT: &str = "a tenant must be 1 to 64 letters, digits, '-', '_', '.' or '~', and not begin with a dot";
 const LINE: &str = "expected TOKEN PRINCIPAL [TENANT,TENANT] [+operator]";
 
+reloads_by_itself!(Tokens);
+
 impl Tokens {
     /// Reads a list of tokens.
     ///
@@ -68,26 +70,13 @@ impl Tokens {
     /// Reads a list of tokens from a file.
     ///
     /// A server looks every minute whether the file has changed, and then uses the new list: a token that is gone is
-    /// refused from the next request on, and streams that were opened with it end. If the new list is not good, or is empty, the server goes on with the one it has
+    /// refused from the next request on, and streams that were opened with it end; their tasks go on. If the new list is not good, or is empty, the server goes on with the one it has
     /// and says so in the log.
     ///
     /// # Errors
     /// When the file cannot be read, holds no token, or for the reasons of [`Tokens::parse`].
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ListError> {
         Ok(Self(Arc::new(ReloadedList::open(path.as_ref())?), None))
-    }
-
-    /// Reads the file again, now. Streams of tokens that are gone end, and their tasks go on. Without a file it does nothing.
-    ///
-    /// # Errors
-    /// As [`Tokens::from_file`]; then the list stays the one it was.
-    pub async fn reload(&self) -> Result<(), ListError> {
-        self.0.reload().await
-    }
-
-    /// The list as what can be read again.
-    pub(crate) fn source(&self) -> Arc<dyn Reload> {
-        self.0.clone()
     }
 
     /// The tokens and one more: a key that all who call share. It proves the principal `api-key`, who is no operator.

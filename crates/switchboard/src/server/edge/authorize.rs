@@ -13,7 +13,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, Json};
 use switchboard_engine::ports::audit::AuditEvent;
 
-use crate::reloaded::{ListError, ListOfLines, Reload, ReloadedList};
+use crate::reloaded::{ListError, ListOfLines, ReloadedList, reloads_by_itself};
 use crate::server::authentication::Identity;
 use crate::server::uri::check_name;
 
@@ -140,6 +140,8 @@ impl Rule {
     }
 }
 
+reloads_by_itself!(Rules);
+
 impl Rules {
     /// Reads rules.
     ///
@@ -156,19 +158,6 @@ impl Rules {
     /// When the file cannot be read, holds no rule, or for the reasons of [`Rules::parse`].
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ListError> {
         Ok(Self(Arc::new(ReloadedList::open(path.as_ref())?)))
-    }
-
-    /// Reads the file again, now. Without a file it does nothing.
-    ///
-    /// # Errors
-    /// As [`Rules::from_file`]; then the rules stay those they were.
-    pub async fn reload(&self) -> Result<(), ListError> {
-        self.0.reload().await
-    }
-
-    /// The rules as what can be read again.
-    pub(crate) fn source(&self) -> Arc<dyn Reload> {
-        self.0.clone()
     }
 
     /// How many rules there are.
