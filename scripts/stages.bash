@@ -51,7 +51,7 @@ test_results() {
     awk '
         /^ +Running .*\(.*\)$/  { name = $0; sub(/.*[\/\\]/, "", name); sub(/-[0-9a-f]+(\.exe)?\)$/, "", name) }
         /^ +Doc-tests /         { name = $2 " (doc)" }
-        /^ +(Client|Server) /   { name = $2 }
+        /^ +(Client|Server|Relay) /   { name = $2 }
         /^test result:/ {
             for (i = 2; i <= NF; i++) {
                 if ($i ~ /^passed/) passed = $(i - 1)

@@ -15,6 +15,7 @@ use switchboard::AgentClient;
 use switchboard::client::{CardReference, Client};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::figures::{median, met};
 use crate::process::{self, free_address, pin_to_core};
 
 /// The goal: our client costs at most so much of the bare call.
@@ -109,10 +110,8 @@ async fn measure(arguments: &Arguments) -> Result<()> {
             ratios.push(ours / bare);
         }
     }
-    ratios.sort_by(f64::total_cmp);
-    let median = ratios[ratios.len() / 2];
-    let verdict = if median <= RATIO_MAX { "met" } else { "**missed**" };
-    println!("\nmedian {median:.2}, goal ≤ {RATIO_MAX}: {verdict}");
+    let median = median(ratios);
+    println!("\nmedian {median:.2}, goal ≤ {RATIO_MAX}: {}", met(median <= RATIO_MAX));
     Ok(())
 }
 

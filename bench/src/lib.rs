@@ -11,7 +11,8 @@
 //! - [`calls`]: what a call costs the client;
 //! - [`credentials`]: what it costs to know who calls;
 //! - [`instructions`]: how many instructions a send costs, by callgrind;
-//! - [`replicas`]: servers that share a database in PostgreSQL.
+//! - [`replicas`]: servers that share a database in PostgreSQL;
+//! - [`relayed`]: what a relay costs.
 //!
 //! Nothing here is a test: timings on a shared machine prove nothing by themselves, ratios taken in one run do.
 
@@ -25,7 +26,9 @@ pub mod process;
 pub mod calls;
 pub mod compare;
 pub mod credentials;
+mod figures;
 pub mod instructions;
+pub mod relayed;
 pub mod replicas;
 pub mod restart;
 mod server;

@@ -107,7 +107,7 @@ async fn in_time(step: impl Future<Output = anyhow::Result<()>>) -> anyhow::Resu
 /// The interface that was asked for is used, and the steps are taken over every interface that the card names.
 fn card(agent: &AgentClient, transport: &Transport, all: &[Transport]) -> anyhow::Result<()> {
     let card = agent.card();
-    ensure!(card.name == "Peer", "the card is of {:?}", card.name);
+    ensure!(card.name == "Demo", "the card is of {:?}", card.name);
     ensure!(card.skills.iter().any(|skill| skill.id == "echo"), "the card has no skill echo: {:?}", card.skills);
     let spoken = agent.spoken().context("a remote agent says how it is called")?;
     let Some(wanted) = transport.interface() else {
@@ -147,7 +147,7 @@ async fn asked(agent: &AgentClient) -> anyhow::Result<TaskId> {
 async fn question(agent: &AgentClient) -> anyhow::Result<()> {
     let asked = asked(agent).await?;
     let sent = agent.reply_text(&asked, "green").await?;
-    ensure!(sent.text() == "You said: green", "{sent:?}");
+    ensure!(sent.text() == "I asked: which colour?\nYou said: green", "{sent:?}");
     let done = task_of(sent)?;
     ensure!((&done.id, done.state()) == (&asked, TaskState::Completed), "{done:?}");
     Ok(())
@@ -155,7 +155,7 @@ async fn question(agent: &AgentClient) -> anyhow::Result<()> {
 
 async fn wait(agent: &AgentClient) -> anyhow::Result<()> {
     let sent = agent.send_and_wait(message("slow 1 nap")).await?;
-    ensure!(sent.text() == "nap", "{sent:?}");
+    ensure!(sent.text() == "nap: done in 1 s", "{sent:?}");
     ensure!(task_of(sent)?.state() == TaskState::Completed);
     Ok(())
 }
@@ -181,7 +181,7 @@ async fn file(agent: &AgentClient, transport: &Transport) -> anyhow::Result<()> 
     // In 0.3's proto as the JavaScript SDK has it, a file has no name.
     let may_be_nameless = matches!(transport.name.as_str(), "HTTP+JSON/0.3" | "GRPC/0.3");
     let name = part.filename.as_deref();
-    ensure!(name == Some("peer.txt") || (may_be_nameless && name.is_none()), "{part:?}");
+    ensure!(name == Some("switchboard.txt") || (may_be_nameless && name.is_none()), "{part:?}");
     Ok(())
 }
 
@@ -243,7 +243,7 @@ async fn subscribe(agent: &AgentClient) -> anyhow::Result<()> {
     let mut stream = agent.subscribe(&begun).await?;
     follow(&mut stream).await?;
     let sent = stream.take_sent().context("the stream said nothing")?;
-    ensure!(sent.text() == "watched", "{sent:?}");
+    ensure!(sent.text() == "watched: done in 1 s", "{sent:?}");
     ensure!(task_of(sent)?.state() == TaskState::Completed);
     Ok(())
 }

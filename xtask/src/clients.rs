@@ -6,16 +6,16 @@
 //! can count it.
 
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
+use std::time::Duration;
 
-use crate::folders::{built, target};
+use crate::folders::target;
 use crate::packages::{Language, Packages, Program};
-use crate::server::Server;
+use crate::server::{ALL_INTERFACES, Server};
 use crate::{steps, within};
 
 /// A client has a shorter limit for each of its steps; this one is for what hangs outside of them.
-const RUN: Duration = Duration::from_secs(180);
+pub(crate) const RUN: Duration = Duration::from_secs(180);
 
 const USAGE: &str = "\
 usage: cargo build && cargo run -p xtask -- clients [NAME…]
@@ -24,16 +24,21 @@ Runs the clients of tests/clients, or those named, against the switchboard built
 target/clients once and kept there.";
 
 /// A program in `tests/clients`, and what it must have done.
-struct Client {
-    name: &'static str,
+pub(crate) struct Client {
+    pub(crate) name: &'static str,
     language: Language,
     /// What it connects over, or the name of this machine that it connects to; each of its steps is taken over each.
     transports: &'static [&'static str],
-    steps: &'static [&'static str],
+    pub(crate) steps: &'static [&'static str],
 }
 
 impl Client {
-    fn program(&self) -> Program {
+    /// The client of this name.
+    pub(crate) fn named(name: &str) -> Result<&'static Client, String> {
+        CLIENTS.iter().find(|client| client.name == name).ok_or_else(|| format!("no client {name}"))
+    }
+
+    pub(crate) fn program(&self) -> Program {
         Program { kind: "clients", name: self.name, language: self.language }
     }
 }
@@ -53,9 +58,6 @@ const GRPC: &str = "grpc";
 /// The transport of clients that sign their tokens with a secret, which the server of theirs has, too.
 const SIGNED: &str = "signed";
 const SECRET: (&str, &str) = ("A2A_SECRET", "a secret that both sides of a test have");
-
-/// Cards with gRPC on them.
-const ALL_INTERFACES: &[&str] = &["--interface", "JSONRPC", "--interface", "HTTP+JSON", "--interface", "GRPC"];
 
 const CLIENTS: &[Client] = &[
     Client {
@@ -135,28 +137,7 @@ pub(crate) fn run(names: &[String]) -> ExitCode {
         println!("{USAGE}");
         return ExitCode::SUCCESS;
     }
-    match chosen(names).and_then(|clients| run_all(&clients)) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(message) => {
-            eprintln!("clients: {message}");
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn chosen(names: &[String]) -> Result<Vec<&'static Client>, String> {
-    if names.is_empty() {
-        return Ok(CLIENTS.iter().collect());
-    }
-    let find = |name: &String| {
-        let known = || CLIENTS.iter().map(|client| client.name).collect::<Vec<_>>().join(", ");
-        CLIENTS
-            .iter()
-            .find(|client| client.name == name)
-            .ok_or_else(|| format!("no client {name}; there are {}", known()))
-    };
-    names.iter().map(find).collect()
+    steps::exit("clients", steps::chosen(names, CLIENTS, |client| client.name).and_then(|clients| run_all(&clients)))
 }
 
 fn run_all(clients: &[&Client]) -> Result<bool, String> {
@@ -206,11 +187,9 @@ impl ServerKind {
 }
 
 /// Runs the client and tells of each step. Fails only on what is no fault of the client's.
-#[expect(clippy::disallowed_methods, reason = "how long a client took is for people to read")]
 fn run_one(client: &Client, packages: &Packages, servers: &[(ServerKind, Server)]) -> Result<bool, String> {
     println!("     Client {}", client.name);
-    let begun = Instant::now();
-    let (mut trouble, mut said) = (None, String::new());
+    let (mut trouble, mut said, mut took) = (None, String::new(), Duration::ZERO);
     for (kind, server) in servers {
         let transports = client.transports.iter().filter(|transport| ServerKind::of(transport) == *kind);
         let transports: Vec<_> = transports.collect();
@@ -226,35 +205,21 @@ fn run_one(client: &Client, packages: &Packages, servers: &[(ServerKind, Server)
             Ok(ended) => {
                 trouble = (!ended.is_success).then(|| "it failed".to_owned());
                 said.push_str(&ended.said);
+                took += ended.took;
             }
             Err(message) => trouble = Some(message),
         }
     }
     let steps_of = |transport: &&str| client.steps.iter().map(move |step| format!("{transport} {step}")).collect();
     let expected = client.transports.iter().flat_map(|transport| -> Vec<String> { steps_of(transport) }).collect();
-    Ok(steps::tell(client.name, &expected, &said, trouble, begun.elapsed()))
+    Ok(steps::tell(client.name, &expected, &said, trouble, took))
 }
 
-/// A server with the demo agent, its data in a folder of its own.
+/// A server with the demo agent.
 fn start(folder: &Path, kind: ServerKind) -> Result<Server, String> {
-    let name = kind.name();
-    let data = folder.join(name);
-    let log = folder.join(format!("{name}.log"));
-    let _ = std::fs::remove_dir_all(&data);
-    let told = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
-    let server = Server::start(|address| {
-        let mut command = Command::new(built().join("switchboard"));
-        command.args(["serve", "--listen", &address.to_string(), "--outbound-allow", "127.0.0.0/8"]);
-        match kind {
-            ServerKind::Usual => {}
-            ServerKind::WithGrpc => drop(command.args(ALL_INTERFACES)),
-            ServerKind::WithSecret => drop(command.env(SECRET.0, SECRET.1)),
-        }
-        // Away from any switchboard.toml.
-        command.arg("--data").arg(&data).current_dir(folder).stderr(Stdio::from(told));
-        command
-    });
-    server.map_err(|message| {
-        format!("{message}; build the workspace first, as scripts/test does, and see {}", log.display())
+    Server::switchboard(folder, kind.name(), |command| match kind {
+        ServerKind::Usual => {}
+        ServerKind::WithGrpc => drop(command.args(ALL_INTERFACES)),
+        ServerKind::WithSecret => drop(command.env(SECRET.0, SECRET.1)),
     })
 }

@@ -3,7 +3,7 @@
 //! A command is a module with a `run` that prints for a person and returns whether all is well: `tidy` holds the tree
 //! to the rules written down in `tidy/rules.rs` (the same checks run as a test), `conformance` runs the official test
 //! kit against the conformance agent, `clients` the SDKs of other people against the binary, `servers` our client against
-//! servers of theirs, `proto` writes the Rust code of the protobuf messages, `sbom`
+//! servers of theirs, `relays` both with the binary between them, `proto` writes the Rust code of the protobuf messages, `sbom`
 //! prints what the binary is built from, `fuzz` runs the fuzz targets for longer than the tests do.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "chores talk to the person who runs them")]
 
@@ -14,6 +14,7 @@ mod fuzz;
 mod packages;
 #[cfg(any(test, feature = "proto"))]
 mod proto;
+mod relays;
 mod sbom;
 mod server;
 mod servers;
@@ -31,6 +32,7 @@ chores:
   conformance    run the official test kit: --kit PATH [--version 1.0|0.3] [--as-published] [--python PYTHON] [--out DIR]
   clients        run other SDKs against the binary: [NAME…] (tests/clients tells more)
   servers        call servers of other SDKs with the client: [NAME…] (tests/servers tells more)
+  relays         run clients of other SDKs against servers of other SDKs, through the binary: [UPSTREAM…] (docs/relay.md tells more)
   sbom           print what the binary is built from, as CycloneDX 1.5 in JSON
   fuzz           run the fuzz targets: [--seconds N, for each] [--seed N]
   proto          write the code of the protobuf messages: [--check]; needs --features proto";
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         ["conformance", ..] => return conformance::run(&words[1..]),
         ["clients", ..] => return clients::run(&words[1..]),
         ["servers", ..] => return servers::run(&words[1..]),
+        ["relays", ..] => return relays::run(&words[1..]),
         #[cfg(feature = "proto")]
         ["proto"] => proto::write(),
         #[cfg(feature = "proto")]

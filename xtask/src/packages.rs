@@ -67,15 +67,15 @@ impl Program {
         }
     }
 
-    /// What programs of its kind and language share, if anything.
-    fn shared(&self) -> Option<PathBuf> {
+    /// What programs of its kind and language share; some do not use it.
+    fn shared(&self) -> PathBuf {
         let file = match (self.kind, self.language) {
             ("clients", Language::Python) => "python/steps.py",
             ("clients", Language::JavaScript) => "js/steps.mjs",
-            (_, Language::Python) => return None,
+            (_, Language::Python) => "python/agent.py",
             (_, Language::JavaScript) => "js/agent.mjs",
         };
-        Some(root().join("tests").join(self.kind).join(file))
+        root().join("tests").join(self.kind).join(file)
     }
 }
 
@@ -115,7 +115,7 @@ impl Packages {
     /// JavaScript looks for packages beside the file that imports them.
     pub(crate) fn command(&self, program: &Program) -> Result<Command, String> {
         let (home, main) = (self.home(program), program.main());
-        for from in program.shared().into_iter().chain([program.folder().join(main)]) {
+        for from in [program.shared(), program.folder().join(main)] {
             let name = from.file_name().expect("the path ends in a name");
             std::fs::copy(&from, home.join(name)).map_err(|error| format!("{}: {error}", from.display()))?;
         }

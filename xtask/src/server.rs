@@ -2,8 +2,15 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+
+use crate::folders::built;
+
+/// Cards with gRPC on them, for a server of ours.
+pub(crate) const ALL_INTERFACES: &[&str] =
+    &["--interface", "JSONRPC", "--interface", "HTTP+JSON", "--interface", "GRPC"];
 
 const POLL: Duration = Duration::from_millis(50);
 const POLLS_MAX: u32 = 300;
@@ -19,6 +26,29 @@ impl Server {
     /// Runs the command that `serving` makes for an address, and waits until it serves a card there.
     pub(crate) fn start(serving: impl FnOnce(SocketAddr) -> Command) -> Result<Server, String> {
         Self::start_saying(Stdio::null(), serving)
+    }
+
+    /// The binary that was built beside this program, which may post to this machine. Its data are in `folder`, in a folder of this
+    /// name that is made anew, and its log is beside that.
+    pub(crate) fn switchboard(
+        folder: &Path,
+        name: &str,
+        configure: impl FnOnce(&mut Command),
+    ) -> Result<Server, String> {
+        let (data, log) = (folder.join(name), folder.join(format!("{name}.log")));
+        let _ = std::fs::remove_dir_all(&data);
+        let told = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let server = Self::start(|address| {
+            let mut command = Command::new(built().join("switchboard"));
+            command.args(["serve", "--listen", &address.to_string(), "--outbound-allow", "127.0.0.0/8"]);
+            configure(&mut command);
+            // Away from any switchboard.toml.
+            command.arg("--data").arg(&data).current_dir(folder).stderr(Stdio::from(told));
+            command
+        });
+        server.map_err(|message| {
+            format!("{message}; build the workspace first, as scripts/test does, and see {}", log.display())
+        })
     }
 
     /// The same, with what it says on its standard output going elsewhere than nowhere.
@@ -48,6 +78,11 @@ impl Server {
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
+
+    /// The answer to a GET, head included; none if there is no good one.
+    pub(crate) fn get(&self, path: &str) -> Option<String> {
+        get(self.address, path)
+    }
 }
 
 impl Drop for Server {
@@ -72,16 +107,20 @@ fn without_settings(command: &mut Command) {
 }
 
 fn serves(address: SocketAddr, path: &str) -> bool {
-    let ask = || -> std::io::Result<bool> {
+    get(address, path).is_some()
+}
+
+fn get(address: SocketAddr, path: &str) -> Option<String> {
+    let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(2)))?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
-        // To the end, though the first line is enough: a server logs a client that leaves in the middle.
+        // To the end, though the first line is enough for some: a server logs a client that leaves in the middle.
         let mut reply = String::new();
         stream.read_to_string(&mut reply)?;
-        Ok(reply.starts_with("HTTP/1.1 200"))
+        Ok(reply)
     };
-    ask().unwrap_or(false)
+    ask().ok().filter(|reply| reply.starts_with("HTTP/1.1 200"))
 }
 
 pub(crate) fn free_address() -> std::io::Result<SocketAddr> {

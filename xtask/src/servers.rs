@@ -6,7 +6,7 @@
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::folders::{built, target};
 use crate::packages::{Language, Packages, Program, python_version};
@@ -22,11 +22,8 @@ target/servers once and kept there.";
 /// Each step has a shorter limit; this one is for what hangs outside of them.
 const RUN: Duration = Duration::from_secs(300);
 
-/// What `scripts/stages.bash` takes for a stage that cannot be run here: there is no Python for the servers.
-const NOT_RUN: u8 = 77;
-
 /// A server in `tests/servers`.
-struct Peer {
+pub(crate) struct Peer {
     name: &'static str,
     language: Language,
     /// How it is called, as `peer` names it, and the steps that must pass.
@@ -34,7 +31,12 @@ struct Peer {
 }
 
 impl Peer {
-    fn program(&self) -> Program {
+    /// The server of this name.
+    pub(crate) fn named(name: &str) -> Result<&'static Peer, String> {
+        PEERS.iter().find(|peer| peer.name == name).ok_or_else(|| format!("no server {name}"))
+    }
+
+    pub(crate) fn program(&self) -> Program {
         Program { kind: "servers", name: self.name, language: self.language }
     }
 }
@@ -116,27 +118,9 @@ pub(crate) fn run(names: &[String]) -> ExitCode {
     }
     if let Err(message) = python_version() {
         println!("{message}");
-        return ExitCode::from(NOT_RUN);
+        return ExitCode::from(steps::NOT_RUN);
     }
-    match chosen(names).and_then(|peers| run_all(&peers)) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(message) => {
-            eprintln!("servers: {message}");
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn chosen(names: &[String]) -> Result<Vec<&'static Peer>, String> {
-    if names.is_empty() {
-        return Ok(PEERS.iter().collect());
-    }
-    let find = |name: &String| {
-        let known = || PEERS.iter().map(|peer| peer.name).collect::<Vec<_>>().join(", ");
-        PEERS.iter().find(|peer| peer.name == name).ok_or_else(|| format!("no server {name}; there are {}", known()))
-    };
-    names.iter().map(find).collect()
+    steps::exit("servers", steps::chosen(names, PEERS, |peer| peer.name).and_then(|peers| run_all(&peers)))
 }
 
 /// The servers do not disturb each other, so all run at once.
@@ -166,18 +150,17 @@ struct Driven {
 }
 
 /// Starts the server and takes the steps. A server that does not start has failed like one that answers wrongly.
-#[expect(clippy::disallowed_methods, reason = "how long it took is for people to read")]
 fn run_one(peer: &Peer, packages: &Packages) -> Driven {
-    let begun = Instant::now();
     let driven = start(peer, packages).and_then(|server| drive(peer, &server.url(), &packages.home(&peer.program())));
-    let (said, trouble) = match driven {
-        Ok(ended) => (ended.said, (!ended.is_success).then(|| "a step failed".to_owned())),
-        Err(message) => (String::new(), Some(message)),
+    let (said, trouble, took) = match driven {
+        Ok(ended) => (ended.said, (!ended.is_success).then(|| "a step failed".to_owned()), ended.took),
+        Err(message) => (String::new(), Some(message), Duration::ZERO),
     };
-    Driven { said, trouble, took: begun.elapsed() }
+    Driven { said, trouble, took }
 }
 
-fn start(peer: &Peer, packages: &Packages) -> Result<Server, String> {
+/// Starts the server, and waits until it serves its card.
+pub(crate) fn start(peer: &Peer, packages: &Packages) -> Result<Server, String> {
     let mut command = packages.command(&peer.program())?;
     let log = packages.log(&peer.program());
     let told = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;

@@ -2,7 +2,39 @@
 //! count it.
 
 use std::collections::BTreeSet;
+use std::process::ExitCode;
 use std::time::Duration;
+
+/// What `scripts/stages.bash` takes for a stage that cannot be run here.
+pub(crate) const NOT_RUN: u8 = 77;
+
+/// How a command ends whose steps went so: `Ok(false)` is a step that failed, an error what kept them from being taken.
+pub(crate) fn exit(command: &str, outcome: Result<bool, String>) -> ExitCode {
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("{command}: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The rows with these names, or all.
+pub(crate) fn chosen<T>(
+    names: &[String],
+    rows: &'static [T],
+    name_of: fn(&T) -> &'static str,
+) -> Result<Vec<&'static T>, String> {
+    if names.is_empty() {
+        return Ok(rows.iter().collect());
+    }
+    let find = |name: &String| {
+        let known = || rows.iter().map(name_of).collect::<Vec<_>>().join(", ");
+        rows.iter().find(|row| name_of(row) == name).ok_or_else(|| format!("no {name}; there are {}", known()))
+    };
+    names.iter().map(find).collect()
+}
 
 /// Tells of each step, and of what went wrong. Returns whether all is well.
 pub(crate) fn tell(

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::figures::{median, met};
 use crate::load::{Pool, Until, Work};
 use crate::process::{self, pin_to_core};
 use crate::server::Server;
@@ -115,20 +116,15 @@ fn print(measured: &[Measured]) {
     println!("| credential | CPU µs/request | added | goal |\n|---|--:|--:|---|");
     let Some(none) = measured.first() else { return };
     for one in measured {
-        let added = median(one.taken.iter().zip(&none.taken).map(|(own, none)| own - none).collect());
+        let added = median(one.taken.iter().zip(&none.taken).map(|(own, none)| own - none));
         let goal = match (one.kind.goal_us, one.kind.signature) {
             (None, _) => String::new(),
             (Some(goal), alone) => {
-                let verdict = if added <= goal { "met" } else { "**missed**" };
+                let verdict = met(added <= goal);
                 let what = if alone.is_some() { " (the signature alone)" } else { "" };
                 format!("≤ {goal:.1}{what}: {verdict}")
             }
         };
         println!("| {} | {:.1} | {added:+.2} | {goal} |", one.kind.name, median(one.taken.clone()));
     }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }

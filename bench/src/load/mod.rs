@@ -23,7 +23,7 @@ pub use connection::Connection;
 pub use grpc::GrpcPool;
 pub use outcome::Outcome;
 pub use request::subscribe as subscribe_request;
-pub use tasks::{HeldStreams, Stored, begin_one, create, hold_streams};
+pub use tasks::{HeldStreams, Stored, begin_one, begin_streams, create, hold_streams};
 
 use check::Expected;
 use outcome::Tally;
@@ -135,7 +135,7 @@ async fn drive(
     let mut template = match &work {
         Work::Send | Work::SendAs(_) | Work::Get(_) => Template::send(),
         Work::SendOld => Template::send_old(),
-        Work::Stream => Template::stream(),
+        Work::Stream => Template::stream(request::TEXT),
         Work::Begin(text) => Template::begin(text),
         Work::BeginWithWebhook { text, url } => Template::begin_with_webhook(text, url),
     };

@@ -47,8 +47,8 @@ impl Template {
         Template::of(post_without_version(&body))
     }
 
-    pub(super) fn stream() -> Template {
-        Template::message("SendStreamingMessage", TEXT, "")
+    pub(super) fn stream(text: &str) -> Template {
+        Template::message("SendStreamingMessage", text, "")
     }
 
     /// Asks the demo agent for a question: the task stays open until it is answered.

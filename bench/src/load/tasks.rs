@@ -82,6 +82,20 @@ pub async fn hold_streams(address: SocketAddr, streams: usize, ready: impl Async
     Ok(HeldStreams { connections })
 }
 
+/// Begins `streams` tasks with this text, each by a stream and on a connection of its own, and keeps the streams open.
+pub async fn begin_streams(address: SocketAddr, streams: usize, text: &str) -> Result<HeldStreams> {
+    let mut template = Template::stream(text);
+    let mut connections = Vec::with_capacity(streams);
+    for _ in 0..streams {
+        let mut connection = Connection::open(address).await?;
+        let reply = connection.open_stream(template.with(request::next_serial())).await?;
+        let event = String::from_utf8_lossy(reply.body);
+        ensure!(event.contains("\"task\""), "the stream's first event is not its task: {event}");
+        connections.push(connection);
+    }
+    Ok(HeldStreams { connections })
+}
+
 /// Begins a task with this text, and returns its id.
 pub async fn begin_one(address: SocketAddr, text: &str) -> Result<String> {
     let mut connection = Connection::open(address).await?;

@@ -12,9 +12,11 @@ use anyhow::{Context as _, Result};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use crate::figures::{median, met};
 use crate::process::{self, raise_file_limit};
 use follower::Follower;
-use servers::{Kind, Server, Shape, serve_agent, serve_limit};
+use servers::{Kind, Server, serve_limit};
+pub(crate) use servers::{Shape, serve_agent};
 
 /// After the last event a durable server still moves its log into the file.
 const SETTLE: Duration = Duration::from_millis(700);
@@ -98,38 +100,47 @@ async fn compare(arguments: &Arguments) -> Result<()> {
 }
 
 /// What one run of one server gave.
-struct Sample {
-    cpu_us_per_event: f64,
-    kib_per_stream: f64,
-    p50_ms: f64,
-    p99_ms: f64,
+pub(crate) struct Sample {
+    pub(crate) cpu_us_per_event: f64,
+    pub(crate) kib_per_stream: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
 }
 
 async fn measure(arguments: &Arguments, program: &Path, kind: Kind, folder: &Path) -> Result<Sample> {
-    let Arguments { streams, shape, .. } = *arguments;
-    let server = Server::start(program, kind, shape, folder).await?;
+    let server = Server::start(program, kind, arguments.shape, folder).await?;
+    follow_all(server.address, server.pid(), arguments.streams, arguments.shape).await
+}
+
+/// Waits until a server has done what it does after its last event.
+pub(crate) async fn settle() {
+    sleep(SETTLE).await;
+}
+
+/// Asks a server for so many streams at once, and reads all of them to their ends.
+pub(crate) async fn follow_all(address: SocketAddr, pid: u32, streams: usize, shape: Shape) -> Result<Sample> {
     // A first stream, so that what is made once is there already.
-    Follower::connect(server.address, streams).await?.follow(shape.chunks).await?;
+    Follower::connect(address, streams).await?.follow(shape.chunks).await?;
     let mut followers = Vec::with_capacity(streams);
     for number in 0..streams {
-        followers.push(Follower::connect(server.address, number).await?);
+        followers.push(Follower::connect(address, number).await?);
     }
-    sleep(SETTLE).await;
-    let (cpu_before, memory_before) = (process::cpu_time(server.pid())?, process::memory(server.pid())?);
+    settle().await;
+    let (cpu_before, memory_before) = (process::cpu_time(pid)?, process::memory(pid)?);
     let mut running = JoinSet::new();
     for follower in followers {
         running.spawn(follower.follow(shape.chunks));
     }
     sleep(Duration::from_millis(shape.pause_ms) * shape.chunks * 3 / 4).await;
-    let memory_within = process::memory(server.pid())?;
+    let memory_within = process::memory(pid)?;
     let (mut events, mut latencies) = (0, Vec::new());
     while let Some(ended) = running.join_next().await {
         let seen = ended??;
         events += seen.events;
         latencies.extend(seen.latencies);
     }
-    sleep(SETTLE).await;
-    let cpu = process::cpu_time(server.pid())?.saturating_sub(cpu_before);
+    settle().await;
+    let cpu = process::cpu_time(pid)?.saturating_sub(cpu_before);
     latencies.sort_unstable();
     let percentile =
         |percent: usize| latencies.get(latencies.len() * percent / 100).map_or(0.0, |us| f64::from(*us) / 1000.0);
@@ -168,12 +179,5 @@ fn report(arguments: &Arguments, samples: &[Vec<Sample>; 3]) {
 
 fn goal(ratio: f64, ratio_max: f64, kib: f64) -> String {
     const KIB_MAX: f64 = 64.0;
-    let met = |is_met: bool| if is_met { "met" } else { "not met" };
     format!("≤ {ratio_max}x: {}; ≤ {KIB_MAX} KiB: {}", met(ratio <= ratio_max), met(kib <= KIB_MAX))
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }

@@ -28,13 +28,13 @@ const START_WAIT: Duration = Duration::from_secs(15);
 
 /// What each stream holds.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// Chunks of each stream.
     #[arg(long, default_value_t = 100)]
-    pub(super) chunks: u32,
+    pub(crate) chunks: u32,
     /// The pause between two chunks of a stream.
     #[arg(long, default_value_t = 50)]
-    pub(super) pause_ms: u64,
+    pub(crate) pause_ms: u64,
 }
 
 impl Shape {
@@ -42,7 +42,7 @@ impl Shape {
         Duration::from_millis(self.pause_ms)
     }
 
-    fn arguments(self) -> [String; 4] {
+    pub(crate) fn arguments(self) -> [String; 4] {
         ["--chunks".to_owned(), self.chunks.to_string(), "--pause-ms".to_owned(), self.pause_ms.to_string()]
     }
 }
@@ -54,7 +54,7 @@ pub(super) fn chunk(number: u32) -> String {
 }
 
 /// The agent of Switchboard's.
-pub(super) async fn serve_agent(listen: SocketAddr, data: Option<PathBuf>, shape: Shape) -> Result<()> {
+pub(crate) async fn serve_agent(listen: SocketAddr, data: Option<PathBuf>, shape: Shape) -> Result<()> {
     let agent = AgentBuilder::from_fn("Tokens", move |turn: Turn| write(turn, shape));
     let mut serve = switchboard::serve(agent).listen(listen).quiet();
     if let Some(data) = data {

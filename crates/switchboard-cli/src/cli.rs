@@ -141,6 +141,11 @@ What it does:
   4. Lets everything come to rest, asks the server for every task and its whole
      log, holds that against the ledger, and runs `db verify`.
 
+With --relay the clients talk to a gateway, whose relays pass everything on to
+that server. Gateway and server are killed and frozen, the network between them
+is cut and healed, and in the end every message must have been executed by
+exactly one task of the server behind the gateway.
+
 Every number after acknowledged_events is a count of faults:
   lost           acknowledged, and not there
   duplicated     shown twice to a reader, or one message that became two tasks
@@ -153,11 +158,14 @@ Every number after acknowledged_events is a count of faults:
 
 The verdict is `pass`, `fail` (a fault), or `not enough`: less than one kill per
 5 s or 10,000 acknowledged events per minute, or, per 5 minutes, 100 resumed
-streams, 100 webhook retries, 20 kills while a send was unanswered.
+streams, 100 webhook retries, 20 kills while a send was unanswered. With --relay
+1,000 events and, per 5 minutes, 20 webhook retries are enough, and it takes a
+kill of each server and a cut per 5 s.
 
 Examples:
   switchboard chaos                         one minute
   switchboard chaos --minutes 5 --json      for a script: the last line is JSON
+  switchboard chaos --relay --minutes 5     a gateway in front of the server
   switchboard chaos --seed 42 --data ./run  the same plan again, and keep the data
 
 Exit codes:
@@ -524,6 +532,9 @@ pub(crate) struct ChaosArgs {
     /// How long, in seconds
     #[arg(long, value_name = "S", conflicts_with = "minutes", value_parser = clap::value_parser!(u64).range(5..=604_800))]
     pub(crate) seconds: Option<u64>,
+    /// Put a gateway with relays in front of the server, and kill both of them and the network between them
+    #[arg(long)]
+    pub(crate) relay: bool,
     /// What is drawn: the same number draws the same plan [default: a new one]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

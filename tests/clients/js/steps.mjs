@@ -1,7 +1,8 @@
 // What the JavaScript clients share: steps that are told one by one, and a receiver of webhooks.
 //
 // A client is a list of steps for each transport. A step that is done prints `ok TRANSPORT STEP`; the first that fails
-// prints what it saw and ends the program. Every step has a time limit.
+// prints what it saw and ends the program. Every step has a time limit. The variable STEPS names the steps to take; without it
+// all are.
 
 import { createServer } from 'node:http';
 import { isDeepStrictEqual, inspect } from 'node:util';
@@ -11,11 +12,13 @@ const STEP_MS_MAX = 20_000;
 /** Runs the steps that `connect(url, transport)` promises, `{name: async function}`, for each transport asked for. */
 export async function run(connect) {
   const [url, ...transports] = process.argv.slice(2);
+  const wanted = process.env.STEPS?.split(',');
   for (const transport of transports) {
     let name = 'connect';
     try {
       const steps = await limited(connect(url, transport));
       for (const [step, act] of Object.entries(steps)) {
+        if (wanted && !wanted.includes(step)) continue;
         name = step;
         await limited(act());
         console.log(`ok ${transport} ${name}`);

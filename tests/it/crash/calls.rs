@@ -3,10 +3,8 @@
 
 use std::ffi::OsString;
 use std::future::pending;
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,7 +16,7 @@ use switchboard_hub::callees::DirectoryCallees;
 use switchboard_hub::directory::{Directory, Sources};
 use tokio::sync::Semaphore;
 
-use super::process::without_settings;
+use super::process::OwnProcess;
 use crate::support::callers::{at_once, say, soon};
 use crate::support::grpc::Served;
 
@@ -60,24 +58,9 @@ async fn serve(database: OsString, url: String) {
     bound.run_until(pending(), Duration::ZERO).await;
 }
 
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start(database: &Path, url: &str) -> (Process, SocketAddr) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    without_settings(&mut command);
-    command.args(["--exact", "crash::calls::a_call_in_the_middle_is_found_again_after_kill", "--nocapture"]);
-    command.env(DATABASE, database).env(URL, url).stdout(Stdio::piped());
-    let mut process = Process(command.spawn().unwrap());
-    let lines = BufReader::new(process.0.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let address = lines.filter_map(|line| line.split_once("listening on ")?.1.trim().parse().ok()).next();
-    (process, address.expect("it says where it listens"))
+fn start(database: &Path, url: &str) -> OwnProcess {
+    let variables = [(DATABASE, database.as_os_str()), (URL, url.as_ref())];
+    OwnProcess::start("crash::calls::a_call_in_the_middle_is_found_again_after_kill", &variables)
 }
 
 async fn desk_at(address: SocketAddr) -> AgentClient {
@@ -110,8 +93,8 @@ async fn killed(moment: Moment) {
     let folder = tempfile::tempdir().unwrap();
     let database = folder.path().join("tasks.db");
 
-    let (process, address) = start(&database, &url);
-    let desk = desk_at(address).await;
+    let process = start(&database, &url);
+    let desk = desk_at(process.addr).await;
     let task = soon(desk.send_with(at_once(say("a letter")))).await.unwrap().into_task().unwrap();
     soon(begun.acquire()).await.unwrap().forget();
     if let Moment::Recorded = moment {
@@ -121,9 +104,9 @@ async fn killed(moment: Moment) {
     }
     drop(process);
 
-    let (_process, address) = start(&database, &url);
+    let process = start(&database, &url);
     permits.add_permits(10);
-    let desk = desk_at(address).await;
+    let desk = desk_at(process.addr).await;
     let ended = loop {
         let task = soon(desk.task(&task.id)).await.unwrap();
         if task.state().is_terminal() {

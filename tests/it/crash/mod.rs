@@ -24,3 +24,4 @@ mod signed;
 mod storage;
 mod synced;
 mod upkeep;
+mod workspaces;

@@ -198,6 +198,33 @@ impl Drop for Server {
     }
 }
 
+/// This test program once more, as a process that serves: for servers whose agents are written in Rust. Killed when dropped.
+pub(super) struct OwnProcess {
+    child: Child,
+    pub(super) addr: SocketAddr,
+}
+
+impl OwnProcess {
+    /// Runs the test of this name, which finds `variables` in its environment and then prints `listening on ADDRESS`.
+    pub(super) fn start(test: &str, variables: &[(&str, &OsStr)]) -> Self {
+        let mut command = Command::new(std::env::current_exe().expect("a test knows where it is"));
+        without_settings(&mut command);
+        command.args(["--exact", test, "--nocapture"]).envs(variables.iter().copied()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let output = child.stdout.take().expect("its output is piped");
+        let lines = BufReader::new(output).lines().map_while(Result::ok);
+        let addr = lines.filter_map(|line| line.split_once("listening on ")?.1.trim().parse().ok()).next();
+        Self { child, addr: addr.expect("it says where it listens") }
+    }
+}
+
+impl Drop for OwnProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Looks again until there is something to see.
 pub(super) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(30);

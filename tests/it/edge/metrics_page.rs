@@ -3,21 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use switchboard::client::Client;
 use switchboard_engine::runs::RunEnd;
+use switchboard_hub::relay::{Relay, RelayOptions, write_metrics};
 
 use crate::support::edge::{Edge, message, post};
 
 const PAGE: &str = include_str!("../../../docs/metrics.md");
 const DASHBOARD: &str = include_str!("../../../docs/grafana/switchboard.json");
 
-/// Names of families with their types, as a server with some traffic says.
+/// Names of families with their types, as a server with some traffic and a relay says.
 async fn served() -> (String, BTreeMap<String, String>) {
     let edge = Edge::usual();
     edge.task("hello").await;
     edge.task("fail it").await;
     edge.rpc("GetTask", serde_json::json!({"id": "none"})).await;
     drop(edge.open(post("/message:stream", message("wait").to_string())).await);
-    let text = edge.get("/metrics").await.text();
+    let mut text = edge.get("/metrics").await.text();
+    let relay = Relay::new("http://127.0.0.1:1", Client::builder(), RelayOptions::default()).unwrap();
+    write_metrics(&mut text, &[("weather".to_owned(), relay.handle())]);
     let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     let types = types.map(|(name, kind)| (name.to_owned(), kind.to_owned())).collect();
     (text, types)
@@ -35,12 +39,9 @@ fn documented() -> BTreeMap<String, String> {
     rows.collect()
 }
 
-/// Only a port with TLS has these, only a server with relays the next (tests/it/relay/cards.rs looks at them), and only operators see
-/// the last.
+/// Only a port with TLS has these, and only operators see the last.
 fn is_special(name: &str) -> bool {
-    name.starts_with("switchboard_tls_")
-        || name.starts_with("switchboard_relay_")
-        || name == "switchboard_delivery_endpoint_up"
+    name.starts_with("switchboard_tls_") || name == "switchboard_delivery_endpoint_up"
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,6 +51,13 @@ async fn the_page_has_every_family_and_no_other() {
     documented.retain(|name, _| !is_special(name));
     served.retain(|name, _| !is_special(name));
     assert_eq!(documented, served);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_counted_about_a_relay_has_the_name_of_its_agent() {
+    let (text, _) = served().await;
+    let relays: Vec<_> = text.lines().filter(|line| line.starts_with("switchboard_relay_")).collect();
+    assert!(relays.len() > 10 && relays.iter().all(|line| line.contains("{agent=\"weather\"} ")), "{relays:?}");
 }
 
 #[test]
@@ -80,6 +88,9 @@ async fn the_dashboard_asks_for_what_is_served() {
         }
     }
     assert!(asked.len() > 20 && asked.iter().all(|name| served.contains_key(*name)), "{asked:?}");
+    let missing: Vec<_> =
+        served.keys().filter(|name| name.starts_with("switchboard_relay_") && !asked.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "the dashboard does not show {missing:?}");
 }
 
 /// Every query of panels and variables.

@@ -6,6 +6,7 @@ use switchboard::call::{ListTasks, SendMessage};
 use switchboard::{IDEMPOTENT_SENDS, ProtocolError, TaskState};
 use switchboard_hub::relay::Resend;
 
+use super::restarted::{gateway_on, store};
 use super::{gateway, outcome, quick};
 use crate::support::callers::soon;
 use crate::support::scripted::{Asked, Script, Scripted, answer, events, json};
@@ -209,6 +210,55 @@ async fn an_upstream_that_never_ends_can_be_canceled() {
     let id = stream.task().unwrap().id.clone();
     let canceled = tokio::time::timeout(Duration::from_secs(30), agent.cancel(&id)).await.unwrap().unwrap();
     assert_eq!((canceled.state(), canceled.artifacts[0].text().as_str()), (TaskState::Canceled, "so far"));
+}
+
+/// The upstream goes away between the cancellation and what came of it.
+#[tokio::test]
+async fn a_cancel_is_asked_about_again_when_the_upstream_breaks_off() {
+    let looks = std::sync::atomic::AtomicUsize::new(0);
+    let upstream = calls(move |_, asked| match asked.body.as_str() {
+        body if body.contains("message/stream") => Script::Stall(events(&event(None, &status("t", "working")))),
+        body if body.contains("tasks/cancel") => result(&snapshot("working", "so")),
+        body if body.contains("tasks/get") => match looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            0 => Script::Cut(Vec::new()),
+            _ => result(&snapshot("canceled", "so far")),
+        },
+        _ => answer(500, "", ""),
+    })
+    .await;
+    let (_gateway, agent, _) = gateway(&upstream.url, quick());
+    let mut stream = soon(agent.stream_text("go")).await.unwrap();
+    while stream.task().is_none_or(|task| task.state() != TaskState::Working) {
+        soon(stream.next()).await.unwrap().unwrap();
+    }
+    let id = stream.task().unwrap().id.clone();
+    let canceled = tokio::time::timeout(Duration::from_secs(30), agent.cancel(&id)).await.unwrap().unwrap();
+    assert_eq!((canceled.state(), canceled.artifacts[0].text().as_str()), (TaskState::Canceled, "so far"));
+}
+
+/// A task that waits for an answer is canceled at a gateway that has just been started, and cannot read the card of the upstream at once.
+#[tokio::test]
+async fn a_cancel_after_a_restart_reaches_an_upstream_that_is_away_for_a_moment() {
+    let cards = std::sync::atomic::AtomicUsize::new(0);
+    let upstream = Scripted::start(move |_, asked| match asked.body.as_str() {
+        "" => match cards.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            1 => Script::Cut(Vec::new()),
+            _ => json(CARD),
+        },
+        body if body.contains("message/stream") => Script::Cut(events(&event(None, &status("t", "input-required")))),
+        body if body.contains("tasks/cancel") => result(&snapshot("canceled", "")),
+        _ => answer(500, "", ""),
+    })
+    .await;
+    let store = store();
+    let (first, agent) = gateway_on(&store, &upstream.url);
+    let task = soon(agent.send_text("go")).await.unwrap().into_task().unwrap();
+    assert_eq!(task.state(), TaskState::InputRequired);
+    first.shutdown(Duration::ZERO).await;
+    let (_second, agent) = gateway_on(&store, &upstream.url);
+    assert_eq!(soon(agent.cancel(&task.id)).await.unwrap().state(), TaskState::Canceled);
+    let cancels = upstream.asked().into_iter().filter(|asked| asked.body.contains("tasks/cancel"));
+    assert_eq!(cancels.count(), 1, "{:?}", upstream.lines());
 }
 
 /// The message is on its way, and its task at the upstream is not known: it is asked for by sending the message again.

@@ -14,7 +14,12 @@ use switchboard_hub::relay::Relay;
 use super::{Upstream, quick, rest, shown};
 use crate::support::callers::soon;
 
-fn gateway_on(store: &Arc<dyn Store>, url: &str) -> (Server, AgentClient) {
+/// What is left of a gateway that is gone.
+pub(super) fn store() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new(Arc::new(SystemClock), 100))
+}
+
+pub(super) fn gateway_on(store: &Arc<dyn Store>, url: &str) -> (Server, AgentClient) {
     let relay = Relay::new(url, Client::builder(), quick()).unwrap();
     let server = Server::builder().store(store.clone()).agent(AgentBuilder::new("Relay", relay)).build().unwrap();
     server.engine().unwrap().start();
@@ -26,7 +31,7 @@ fn gateway_on(store: &Arc<dyn Store>, url: &str) -> (Server, AgentClient) {
 async fn restarted_after(events: usize) -> Vec<String> {
     const STEPS: usize = 3;
     let upstream = Upstream::start().await;
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(SystemClock), 100));
+    let store = store();
     let (first, agent) = gateway_on(&store, &upstream.url);
     let mut stream = soon(agent.stream_text("steps 3")).await.unwrap();
     let mut seen = Vec::new();

@@ -75,6 +75,48 @@ async fn the_answer_comes_as_the_next_message(stock: Stock) {
     assert_eq!(picture(&ended), expected);
 }
 
+/// The run of the desk may take 20 s, the continuation ten minutes: what `mail` says after eight of them is still delivered.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_called_has_the_time_of_a_continuation() {
+    let (mail, acts) = puppet(Traits::default().with_run_max(Duration::from_secs(86_400)));
+    let desk = from_fn(Traits::default().with_run_max(Duration::from_secs(20)), |turn: Turn| async move {
+        match turn.called_back().await? {
+            Some(back) => Ok(turn.answer(format!("{}: {}", back.state.word(), back.text)).await?),
+            None => {
+                turn.call("mail", turn.text()).await?;
+                Ok(turn.ask("I have asked mail and come back to you").await?)
+            }
+        }
+    });
+    let setup = Setup::new().agent(registered("desk", desk)).agent(registered("mail", mail));
+    let world = setup.limits(|limits| limits.continuation_attempts_max = 1_000).start();
+    let task = world.client().send(say("a letter")).await.unwrap();
+    let act = acts.next().await;
+    assert_eq!(act.turn.run_max(), Duration::from_secs(20 + 600));
+    tokio::time::sleep(Duration::from_secs(480)).await;
+    act.turn.answer("sent").await.unwrap();
+    act.returns();
+    let ended = world.client().task_in(&task.id, TaskState::Completed).await;
+    assert_eq!(ended.artifacts[0].text(), "completed: sent");
+}
+
+/// A call that the run itself waits for has no more time than the run.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_is_waited_for_has_the_time_of_the_run() {
+    let (mail, acts) = puppet(Traits::default().with_run_max(Duration::from_secs(86_400)));
+    let desk = from_fn(Traits::default().with_run_max(Duration::from_secs(20)), |turn: Turn| async move {
+        let answer = turn.call_and_wait("mail", turn.text()).await?;
+        Ok(turn.answer(answer.text()).await?)
+    });
+    let world = Setup::new().agent(registered("desk", desk)).agent(registered("mail", mail)).start();
+    let sending = world.client().sending(say("a letter"));
+    let act = acts.next().await;
+    assert_eq!(act.turn.run_max(), Duration::from_secs(20));
+    act.turn.answer("sent").await.unwrap();
+    act.returns();
+    assert_eq!(soon(sending).await.unwrap().unwrap().artifacts[0].text(), "sent");
+}
+
 async fn a_process_that_dies_meanwhile_loses_nothing(stock: Stock) {
     let (first, acts) = world(stock);
     let task = first.client().send(say("a letter")).await.unwrap();

@@ -37,7 +37,7 @@ async function* handler(asked) {
     }
   } else if (command === 'slow') {
     await pause(Number(argument) * 1000)
-    yield message(rest.join(' '))
+    yield message(`${rest.join(' ')}: done in ${argument} s`)
   } else {
     yield message(text)
   }
@@ -47,7 +47,7 @@ const h3 = new H3()
 const nitroApp = { h3, hooks: { hook() {} } }
 for (const stem of Object.keys(DEFAULT_PLUGIN_REGISTRY)) markDefaultPluginProvided(nitroApp, stem)
 mountA2A(nitroApp, {
-  name: 'Peer',
+  name: 'Demo',
   description: 'An agent of agent-native',
   skills: [{ id: 'echo', name: 'Echo', description: 'Says what it is told', tags: ['test'] }],
   streaming: true,

@@ -22,6 +22,10 @@ const REST_PATH = '/a2a/rest'
 
 const part = (text) => ({ kind: 'text', text })
 const statusOf = (state, message) => ({ state, ...(message && { message }), timestamp: new Date().toISOString() })
+const artifactOf = (taskId, contextId, written, append = false, lastChunk = true) => ({
+  kind: 'artifact-update', taskId, contextId, append, lastChunk,
+  artifact: { artifactId: 'written', parts: [written] },
+})
 const events = {
   task: (id, contextId, task, userMessage) =>
     task ?? { kind: 'task', id, contextId, status: statusOf('submitted'), artifacts: [], history: [userMessage] },
@@ -32,24 +36,17 @@ const events = {
       text !== undefined && { kind: 'message', messageId: randomUUID(), role: 'agent', taskId, contextId, parts: [part(text)] },
     ),
   }),
-  artifact: (taskId, contextId, text, append, lastChunk) => ({
-    kind: 'artifact-update', taskId, contextId, append, lastChunk,
-    artifact: { artifactId: 'written', parts: [part(text)] },
-  }),
-  file: (taskId, contextId, bytes) => ({
-    kind: 'artifact-update', taskId, contextId, append: false, lastChunk: true,
-    artifact: {
-      artifactId: 'written',
-      parts: [{ kind: 'file', file: { bytes: bytes.toString('base64'), name: 'peer.txt', mimeType: 'text/plain' } }],
-    },
-  }),
+  artifact: (taskId, contextId, text, append, lastChunk) => artifactOf(taskId, contextId, part(text), append, lastChunk),
+  file: (taskId, contextId, bytes, name) =>
+    artifactOf(taskId, contextId, { kind: 'file', file: { bytes: bytes.toString('base64'), name, mimeType: 'text/plain' } }),
+  data: (taskId, contextId, data) => artifactOf(taskId, contextId, { kind: 'data', data }),
 }
 const textOf = (said) => said.parts.map((part) => part.text ?? '').join('')
-const agent = new Agent(events, textOf, (task) => task.status.state === 'input-required')
+const agent = new Agent(events, textOf)
 
 const rpc = `http://127.0.0.1:${HTTP}${RPC_PATH}`
 const card = {
-  name: 'Peer',
+  name: 'Demo',
   description: 'An agent of the JavaScript SDK',
   protocolVersion: '0.3.0',
   version: '1.0.0',

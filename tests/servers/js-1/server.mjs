@@ -25,6 +25,7 @@ const REST_PATH = '/a2a/rest'
 const STATES = {
   working: TaskState.TASK_STATE_WORKING,
   completed: TaskState.TASK_STATE_COMPLETED,
+  failed: TaskState.TASK_STATE_FAILED,
   canceled: TaskState.TASK_STATE_CANCELED,
   'input-required': TaskState.TASK_STATE_INPUT_REQUIRED,
 }
@@ -35,9 +36,13 @@ const message = (taskId, contextId, text) => ({
 })
 const statusOf = (state, said) => ({ state, message: said, timestamp: new Date().toISOString() })
 
-const artifactOf = (written) => ({
-  artifactId: 'written', name: '', description: '', parts: [written], metadata: undefined, extensions: [],
-})
+const artifactOf = (taskId, contextId, written, append = false, lastChunk = true) =>
+  AgentEvent.artifactUpdate({
+    taskId, contextId, append, lastChunk, metadata: undefined,
+    artifact: {
+      artifactId: 'written', name: '', description: '', parts: [written], metadata: undefined, extensions: [],
+    },
+  })
 
 const events = {
   task: (id, contextId, task, userMessage) =>
@@ -52,20 +57,14 @@ const events = {
       taskId, contextId, metadata: undefined,
       status: statusOf(STATES[state], text === undefined ? undefined : message(taskId, contextId, text)),
     }),
-  artifact: (taskId, contextId, text, append, lastChunk) =>
-    AgentEvent.artifactUpdate({
-      taskId, contextId, append, lastChunk, metadata: undefined, artifact: artifactOf(part(text)),
-    }),
-  file: (taskId, contextId, bytes) =>
-    AgentEvent.artifactUpdate({
-      taskId, contextId, append: false, lastChunk: true, metadata: undefined,
-      artifact: artifactOf({
-        content: { $case: 'raw', value: bytes }, metadata: undefined, filename: 'peer.txt', mediaType: 'text/plain',
-      }),
-    }),
+  artifact: (taskId, contextId, text, append, lastChunk) => artifactOf(taskId, contextId, part(text), append, lastChunk),
+  file: (taskId, contextId, bytes, filename) =>
+    artifactOf(taskId, contextId, { ...part(''), content: { $case: 'raw', value: bytes }, filename, mediaType: 'text/plain' }),
+  data: (taskId, contextId, value) =>
+    artifactOf(taskId, contextId, { ...part(''), content: { $case: 'data', value } }),
 }
 const textOf = (said) => said.parts.map((part) => part.content?.value ?? '').join('')
-const agent = new Agent(events, textOf, (task) => task.status.state === TaskState.TASK_STATE_INPUT_REQUIRED)
+const agent = new Agent(events, textOf)
 
 const urls = {
   JSONRPC: `http://127.0.0.1:${HTTP}${RPC_PATH}`,
@@ -73,7 +72,7 @@ const urls = {
   GRPC: `127.0.0.1:${GRPC}`,
 }
 const card = AgentCard.fromJSON({
-  name: 'Peer',
+  name: 'Demo',
   description: 'An agent of the JavaScript SDK',
   version: '1.0.0',
   capabilities: { streaming: true, pushNotifications: true },

@@ -1,10 +1,10 @@
-// What the agents of both JavaScript SDKs do; how their events are spelled is up to `events`, which makes them.
+// What the agents of both JavaScript SDKs do, in the words of the demo agent; how their events are spelled is up to `events`, which makes them.
 
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
 export class Agent {
-  constructor(events, textOf, isWaiting) {
-    Object.assign(this, { events, textOf, isWaiting, canceled: new Set() })
+  constructor(events, textOf) {
+    Object.assign(this, { events, textOf, questions: new Map(), canceled: new Set() })
   }
 
   execute = async (context, bus) => {
@@ -20,14 +20,21 @@ export class Agent {
     const text = this.textOf(userMessage)
     // The SDK of 1.x wants the task first on every turn.
     publish(events.task(taskId, contextId, task, userMessage))
-    if (task && this.isWaiting(task)) {
-      answer(`You said: ${text}`)
+    const question = this.questions.get(taskId)
+    if (question !== undefined) {
+      this.questions.delete(taskId)
+      answer(`I asked: ${question}\nYou said: ${text}`)
       return bus.finished()
     }
     status('working', undefined, false)
     const [command, argument, ...rest] = text.split(' ')
+    const words = [argument, ...rest]
+    const said = words.join(' ')
     if (command === 'ask') {
-      status('input-required', [argument, ...rest].join(' '), true)
+      this.questions.set(taskId, said)
+      status('input-required', said, true)
+    } else if (command === 'fail') {
+      status('failed', said, true)
     } else if (command === 'stream') {
       for (let number = 1; number <= Number(argument); number++) {
         chunk(`chunk ${number} of ${argument}\n`, number, Number(argument))
@@ -35,7 +42,10 @@ export class Agent {
       }
       status('completed', undefined, true)
     } else if (command === 'file') {
-      publish(events.file(taskId, contextId, Buffer.from(argument)))
+      publish(events.file(taskId, contextId, Buffer.from(said), 'switchboard.txt'))
+      status('completed', undefined, true)
+    } else if (command === 'data') {
+      publish(events.data(taskId, contextId, { text: said, characters: said.length, words }))
       status('completed', undefined, true)
     } else if (command === 'slow') {
       for (let waited = 0; waited < Number(argument) * 1000; waited += 50) {
@@ -45,7 +55,7 @@ export class Agent {
         }
         await pause(50)
       }
-      answer(rest.join(' '))
+      answer(`${rest.join(' ')}: done in ${argument} s`)
     } else {
       answer(text)
     }

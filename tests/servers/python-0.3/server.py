@@ -11,7 +11,6 @@ import grpc
 import httpx
 import uvicorn
 from a2a.grpc import a2a_pb2_grpc
-from a2a.server.agent_execution import AgentExecutor
 from a2a.server.apps import A2ARESTFastAPIApplication, A2AStarletteApplication
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.request_handlers.grpc_handler import GrpcHandler
@@ -19,76 +18,46 @@ from a2a.server.tasks import (
     BasePushNotificationSender,
     InMemoryPushNotificationConfigStore,
     InMemoryTaskStore,
-    TaskUpdater,
 )
 from a2a.types import (
     AgentCapabilities,
     AgentCard,
     AgentInterface,
     AgentSkill,
+    DataPart,
     FilePart,
     FileWithBytes,
     Part,
-    TaskState,
     TextPart,
 )
 from a2a.utils import new_task
+from agent import Agent
 
 HTTP, GRPC = (int(port) for port in sys.argv[1:])
 RPC_PATH, REST_PATH = "/a2a/jsonrpc", "/a2a/rest"
 
 
-def text_part(text):
-    return Part(root=TextPart(text=text))
+class Spelling:
+    new_task = staticmethod(new_task)
 
+    def text(self, text):
+        return Part(root=TextPart(text=text))
 
-class Agent(AgentExecutor):
-    async def execute(self, context, event_queue):
-        task, text = context.current_task, context.get_user_input()
-        if task is None:
-            task = new_task(context.message)
-            await event_queue.enqueue_event(task)
-        updater = TaskUpdater(event_queue, task.id, task.context_id)
+    def file(self, content, name, media_type):
+        file = FileWithBytes(bytes=b64encode(content).decode(), name=name, mime_type=media_type)
+        return Part(root=FilePart(file=file))
 
-        async def answer(text):
-            await updater.add_artifact([text_part(text)])
-            await updater.complete()
+    def data(self, value):
+        return Part(root=DataPart(data=value))
 
-        if task.status.state == TaskState.input_required:
-            return await answer(f"You said: {text}")
-        await updater.start_work()
-        match text.split(maxsplit=2):
-            case ["ask", *question]:
-                message = updater.new_agent_message([text_part(" ".join(question))])
-                await updater.requires_input(message, final=True)
-            case ["stream", count]:
-                for number in range(1, int(count) + 1):
-                    await updater.add_artifact(
-                        [text_part(f"chunk {number} of {count}\n")],
-                        artifact_id="chunks",
-                        append=number > 1,
-                        last_chunk=number == int(count),
-                    )
-                    await asyncio.sleep(0.02)
-                await updater.complete()
-            case ["file", content]:
-                file = FileWithBytes(bytes=b64encode(content.encode()).decode(), name="peer.txt", mime_type="text/plain")
-                await updater.add_artifact([Part(root=FilePart(file=file))])
-                await updater.complete()
-            case ["slow", seconds, rest]:
-                await asyncio.sleep(float(seconds))
-                await answer(rest)
-            case _:
-                await answer(text)
-
-    async def cancel(self, context, event_queue):
-        await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
+    async def ask(self, updater, question):
+        await updater.requires_input(question, final=True)
 
 
 def card():
     rpc = f"http://127.0.0.1:{HTTP}{RPC_PATH}"
     return AgentCard(
-        name="Peer",
+        name="Demo",
         description="An agent of the Python SDK",
         version="1.0.0",
         url=rpc,
@@ -108,7 +77,7 @@ def card():
 async def main():
     configs = InMemoryPushNotificationConfigStore()
     handler = DefaultRequestHandler(
-        agent_executor=Agent(),
+        agent_executor=Agent(Spelling()),
         task_store=InMemoryTaskStore(),
         push_config_store=configs,
         push_sender=BasePushNotificationSender(httpx.AsyncClient(), configs),

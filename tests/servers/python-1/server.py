@@ -12,61 +12,34 @@ import uvicorn
 from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc
 from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
 from a2a.helpers import new_raw_part, new_task_from_user_message, new_text_part
-from a2a.server.agent_execution import AgentExecutor
 from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.server.tasks import (
     BasePushNotificationSender,
     InMemoryPushNotificationConfigStore,
     InMemoryTaskStore,
-    TaskUpdater,
 )
-from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, TaskState, a2a_pb2_grpc
+from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, a2a_pb2_grpc
+from agent import Agent
+from google.protobuf.json_format import ParseDict
 from starlette.applications import Starlette
 
 HTTP, GRPC = (int(port) for port in sys.argv[1:])
 RPC_PATH, REST_PATH = "/a2a/jsonrpc", "/a2a/rest"
 
 
-class Agent(AgentExecutor):
-    async def execute(self, context, event_queue):
-        task, text = context.current_task, context.get_user_input()
-        if task is None:
-            task = new_task_from_user_message(context.message)
-            await event_queue.enqueue_event(task)
-        updater = TaskUpdater(event_queue, task.id, task.context_id)
+class Spelling:
+    new_task = staticmethod(new_task_from_user_message)
+    text = staticmethod(new_text_part)
 
-        async def answer(text):
-            await updater.add_artifact([new_text_part(text)])
-            await updater.complete()
+    def file(self, content, name, media_type):
+        return new_raw_part(content, filename=name, media_type=media_type)
 
-        if task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED:
-            return await answer(f"You said: {text}")
-        await updater.start_work()
-        match text.split(maxsplit=2):
-            case ["ask", *question]:
-                await updater.requires_input(updater.new_agent_message([new_text_part(" ".join(question))]))
-            case ["stream", count]:
-                for number in range(1, int(count) + 1):
-                    await updater.add_artifact(
-                        [new_text_part(f"chunk {number} of {count}\n")],
-                        artifact_id="chunks",
-                        append=number > 1,
-                        last_chunk=number == int(count),
-                    )
-                    await asyncio.sleep(0.02)
-                await updater.complete()
-            case ["file", content]:
-                await updater.add_artifact([new_raw_part(content.encode(), filename="peer.txt", media_type="text/plain")])
-                await updater.complete()
-            case ["slow", seconds, rest]:
-                await asyncio.sleep(float(seconds))
-                await answer(rest)
-            case _:
-                await answer(text)
+    def data(self, value):
+        return ParseDict({"data": value}, Part())
 
-    async def cancel(self, context, event_queue):
-        await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
+    async def ask(self, updater, question):
+        await updater.requires_input(question)
 
 
 def card():
@@ -76,7 +49,7 @@ def card():
         "GRPC": f"127.0.0.1:{GRPC}",
     }
     return AgentCard(
-        name="Peer",
+        name="Demo",
         description="An agent of the Python SDK",
         version="1.0.0",
         capabilities=AgentCapabilities(streaming=True, push_notifications=True),
@@ -94,7 +67,7 @@ def card():
 async def main():
     configs = InMemoryPushNotificationConfigStore()
     handler = DefaultRequestHandler(
-        agent_executor=Agent(),
+        agent_executor=Agent(Spelling()),
         task_store=InMemoryTaskStore(),
         agent_card=card(),
         push_config_store=configs,

@@ -199,8 +199,7 @@ pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/switchboard-cli/src/doctor/clock.rs", "whether this machine's clock is right is what it finds out"),
     ("crates/switchboard-cli/src/remote_agents.rs", "when a card was accepted, for people to read"),
     ("crates/switchboard-cli/src/chaos/ledger.rs", "the one thread that syncs the ledger"),
-    ("xtask/src/clients.rs", "how long a client took, for people to read"),
-    ("xtask/src/servers.rs", "how long a server took, for people to read"),
+    ("xtask/src/within.rs", "how long a program took, for people to read"),
 ];
 
 /// The longest Rust file. A longer one holds two subjects.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::book::{Book, Record};
 use super::faults::{Faults, Kind};
 use super::ledger::digest;
+use super::upstream::{self, Executed};
 use super::wish::{End, INPUT_REQUIRED, is_terminal};
 
 /// What the server says about a task.
@@ -72,6 +73,8 @@ pub(super) struct Evidence {
     pub(super) orphans: Vec<String>,
     /// What is wrong by itself, whatever the ledger says.
     pub(super) misdeeds: Vec<String>,
+    /// The tasks of the upstream, in a run with relays.
+    pub(super) upstream: Option<Vec<Executed>>,
 }
 
 pub(super) fn check(book: &Book, evidence: &Evidence) -> Faults {
@@ -99,6 +102,9 @@ pub(super) fn check(book: &Book, evidence: &Evidence) -> Faults {
     }
     for misdeed in &evidence.misdeeds {
         faults.add(Kind::WrongContent, 1, || misdeed.clone());
+    }
+    if let Some(executed) = &evidence.upstream {
+        upstream::check(book, &evidence.tasks, executed, &mut faults);
     }
     faults
 }

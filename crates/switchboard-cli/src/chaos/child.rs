@@ -1,4 +1,4 @@
-//! The server under test: this same binary as a child, with a folder of its own, always on the same port.
+//! A server under test: this same binary as a child, with a folder of its own, always on the same port.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::client::Client;
 use super::dice::Dice;
 use super::processes::MARK;
-use super::wish::FRAGILE_REASON;
+use super::wish::{FRAGILE_REASON, Whom};
 use crate::config::DATABASE_NAME;
 use crate::process::kill_with_parent;
 
@@ -36,19 +36,28 @@ pub(super) struct Home {
     pub(super) mark: String,
 }
 
+#[derive(Debug)]
 pub(super) struct Child {
     process: Process,
     pid: Pid,
 }
 
+/// What a server serves.
+pub(super) enum Serves {
+    /// The agents themselves. Its cards name this address, if it is called by another than its own.
+    Agents { public: Option<SocketAddr> },
+    /// A relay to each of these agents of the server at an address.
+    RelaysTo(SocketAddr),
+}
+
 impl Home {
     /// Makes the folder and writes the configuration.
-    pub(super) fn make(folder: &Path, hooks: SocketAddr, dice: &mut Dice) -> io::Result<Self> {
+    pub(super) fn make(folder: &Path, serves: &Serves, hooks: SocketAddr, dice: &mut Dice) -> io::Result<Self> {
         std::fs::create_dir_all(folder.join("tmp"))?;
         let folder = folder.canonicalize()?;
         let program = std::env::current_exe()?;
         let addr = free_addr(dice)?;
-        std::fs::write(folder.join("switchboard.toml"), configuration(&program, addr, hooks))?;
+        std::fs::write(folder.join("switchboard.toml"), configuration(&program, serves, addr, hooks))?;
         let mark = folder.display().to_string();
         Ok(Self { folder, program, addr, mark })
     }
@@ -139,7 +148,7 @@ impl Child {
 /// An address that nobody has at the moment; if somebody takes it before the server does, the server will say so. It is
 /// below those that the system gives to whoever calls: a client that calls a port of those while nobody listens may be
 /// given that very port, and is then connected to itself.
-fn free_addr(dice: &mut Dice) -> io::Result<SocketAddr> {
+pub(super) fn free_addr(dice: &mut Dice) -> io::Result<SocketAddr> {
     // The same plan may be played twice at once.
     let mut dice = Dice::new(dice.roll() ^ u64::from(std::process::id()));
     let mut last_error = None;
@@ -153,18 +162,30 @@ fn free_addr(dice: &mut Dice) -> io::Result<SocketAddr> {
     Err(last_error.unwrap_or_else(|| io::Error::other("no port is free")))
 }
 
-fn configuration(program: &Path, addr: SocketAddr, hooks: SocketAddr) -> String {
+fn configuration(program: &Path, serves: &Serves, addr: SocketAddr, hooks: SocketAddr) -> String {
     let lease_s = LEASE.as_secs();
-    // Written as TOML writes text.
-    let program = toml::Value::String(program.display().to_string());
     let again = "attempts_max = 1000\nretry_pause_s = 0\nretry_pause_s_max = 0\n";
-    let command = format!("kind = \"exec\"\ncommand = [{program}, \"chaos-agent\"]\nenv = [\"{MARK}\"]\n");
-    format!(
+    let server = format!(
         "[server]\nlisten = \"{addr}\"\ndata = \"data\"\noutbound_allow = [\"{hooks}\"]\nlease_s = {lease_s}\n\
-         grace_s = 1\nwebhook_attempts_max = 1000\n\n\
-         [[agent]]\nname = \"Demo\"\nslug = \"demo\"\nkind = \"demo\"\n{again}\n\
-         [[agent]]\nname = \"Command\"\nslug = \"command\"\n{command}{again}\n\
-         [[agent]]\nname = \"Fragile\"\nslug = \"fragile\"\n{command}recovery = \"fail\"\n\
-         recovery_reason = \"{FRAGILE_REASON}\"\n"
-    )
+         grace_s = 1\nwebhook_attempts_max = 1000\n"
+    );
+    match serves {
+        Serves::Agents { public } => {
+            // Written as TOML writes text.
+            let program = toml::Value::String(program.display().to_string());
+            let command = format!("kind = \"exec\"\ncommand = [{program}, \"chaos-agent\"]\nenv = [\"{MARK}\"]\n");
+            let public_url = public.map(|public| format!("public_url = \"http://{public}\"\n")).unwrap_or_default();
+            format!(
+                "{server}{public_url}\n\
+                 [[agent]]\nname = \"Demo\"\nslug = \"demo\"\nkind = \"demo\"\n{again}\n\
+                 [[agent]]\nname = \"Command\"\nslug = \"command\"\n{command}{again}\n\
+                 [[agent]]\nname = \"Fragile\"\nslug = \"fragile\"\n{command}recovery = \"fail\"\n\
+                 recovery_reason = \"{FRAGILE_REASON}\"\n"
+            )
+        }
+        Serves::RelaysTo(upstream) => Whom::ALL.iter().fold(server, |text, whom| {
+            let slug = whom.slug();
+            format!("{text}\n[[agent]]\nslug = \"{slug}\"\nurl = \"http://{upstream}/agents/{slug}\"\n{again}")
+        }),
+    }
 }

@@ -1,12 +1,12 @@
 //! What is done to the server: round after round it is started, let live for a while, frozen now and then, and killed.
 //! Some are killed while they start, some while frozen, and some are stopped in order.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::child::{Child, Home, LEASE};
+use super::client::Client;
 use super::dice::Dice;
 use super::load::World;
 
@@ -32,78 +32,100 @@ const MISDEEDS_MAX: usize = 5;
 /// How long a kill waits for somebody to be in the middle of a send.
 const VICTIM_WAIT: Duration = Duration::from_millis(300);
 
-/// Kills servers until the run is `over`, and leaves one that runs; none, if the server does not start any more.
-pub(super) async fn rage(
-    home: &Home,
-    world: &Arc<World>,
-    mut dice: Dice,
-    over: impl Fn() -> bool,
-) -> (Option<Child>, Deeds) {
-    let mut deeds = Deeds::default();
-    let begun = Instant::now();
-    while !over() {
-        let behind = begun.elapsed() > KILL_EVERY * u32::try_from(world.kills() + 1).unwrap_or(u32::MAX);
-        if let Err(misdeed) = round(home, world, &mut dice, behind, &mut deeds).await {
-            deeds.misdeeds.push(misdeed);
-            // One that does not start will not start the next time either.
-            if deeds.misdeeds.len() >= MISDEEDS_MAX {
-                return (None, deeds);
+/// A server that is killed again and again.
+pub(super) struct Victim<'a> {
+    pub(super) home: &'a Home,
+    /// Asks it whether it is ready.
+    pub(super) client: &'a Client,
+    pub(super) world: &'a World,
+    pub(super) place: Place,
+}
+
+/// Where a server stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Clients talk to it.
+    Front,
+    /// It is behind a gateway.
+    Upstream,
+}
+
+impl Victim<'_> {
+    /// Kills servers until the run is `over`, and leaves one that runs; none, if the server does not start any more.
+    pub(super) async fn suffer(&self, mut dice: Dice, over: impl Fn() -> bool) -> (Option<Child>, Deeds) {
+        let mut deeds = Deeds::default();
+        let begun = Instant::now();
+        while !over() {
+            let kills = u32::try_from(self.world.kills(self.place) + 1).unwrap_or(u32::MAX);
+            let behind = begun.elapsed() > KILL_EVERY * kills;
+            if let Err(misdeed) = self.round(&mut dice, behind, &mut deeds).await {
+                deeds.misdeeds.push(misdeed);
+                // One that does not start will not start the next time either.
+                if deeds.misdeeds.len() >= MISDEEDS_MAX {
+                    return (None, deeds);
+                }
+            }
+        }
+        match self.start_and_wait().await {
+            Ok(child) => (Some(child), deeds),
+            Err(misdeed) => {
+                deeds.misdeeds.push(misdeed);
+                (None, deeds)
             }
         }
     }
-    match start_and_wait(home, world).await {
-        Ok(child) => (Some(child), deeds),
-        Err(misdeed) => {
-            deeds.misdeeds.push(misdeed);
-            (None, deeds)
-        }
+
+    pub(super) async fn start_and_wait(&self) -> Result<Child, String> {
+        let mut child = self.start()?;
+        self.home.ready(&mut child, self.client).await?;
+        Ok(child)
     }
-}
 
-pub(super) async fn start_and_wait(home: &Home, world: &World) -> Result<Child, String> {
-    let mut child = start(home)?;
-    home.ready(&mut child, &world.client).await?;
-    Ok(child)
-}
-
-fn start(home: &Home) -> Result<Child, String> {
-    home.start().map_err(|error| format!("the server could not be started: {error}"))
-}
-
-async fn round(home: &Home, world: &World, dice: &mut Dice, behind: bool, deeds: &mut Deeds) -> Result<(), String> {
-    let mut child = start(home)?;
-    if dice.one_in(7) {
-        // Somewhere between being started and being ready.
-        sleep(Duration::from_millis(dice.below(120))).await;
-        kill(world, child).await;
-        return Ok(());
+    fn start(&self) -> Result<Child, String> {
+        self.home.start().map_err(|error| format!("the server could not be started: {error}"))
     }
-    home.ready(&mut child, &world.client).await?;
-    let (least, most) = if behind { SHORT_LIFE_MS } else { LIFE_MS };
-    let life = Duration::from_millis(dice.between(least, most));
-    let end = Instant::now() + life;
-    let freezes = !behind && dice.one_in(3);
-    if freezes {
-        sleep(life.mul_f64(0.5)).await;
-        if freeze(dice, &child, deeds).await {
-            kill(world, child).await;
+
+    async fn round(&self, dice: &mut Dice, behind: bool, deeds: &mut Deeds) -> Result<(), String> {
+        let mut child = self.start()?;
+        if dice.one_in(7) {
+            // Somewhere between being started and being ready.
+            sleep(Duration::from_millis(dice.below(120))).await;
+            self.kill(child).await;
             return Ok(());
         }
+        self.home.ready(&mut child, self.client).await?;
+        let (least, most) = if behind { SHORT_LIFE_MS } else { LIFE_MS };
+        let life = Duration::from_millis(dice.between(least, most));
+        let end = Instant::now() + life;
+        let freezes = !behind && dice.one_in(3);
+        if freezes {
+            sleep(life.mul_f64(0.5)).await;
+            if freeze(dice, &child, deeds).await {
+                self.kill(child).await;
+                return Ok(());
+            }
+        }
+        sleep_until(end).await;
+        if let Some(status) = child.ended() {
+            return Err(format!("the server ended by itself: {status}; its log says why"));
+        }
+        if dice.one_in(9) {
+            deeds.stops += 1;
+            return child.stop().await;
+        }
+        let patience = Instant::now() + VICTIM_WAIT;
+        while !self.world.has_unanswered_send() && Instant::now() < patience {
+            sleep(Duration::from_millis(1)).await;
+        }
+        self.kill(child).await;
+        Ok(())
     }
-    sleep_until(end).await;
-    if let Some(status) = child.ended() {
-        return Err(format!("the server ended by itself: {status}; its log says why"));
+
+    async fn kill(&self, child: Child) {
+        child.kill();
+        self.world.note_kill(self.place);
+        child.buried().await;
     }
-    if dice.one_in(9) {
-        deeds.stops += 1;
-        return child.stop().await;
-    }
-    let patience = Instant::now() + VICTIM_WAIT;
-    while !world.has_unanswered_send() && Instant::now() < patience {
-        sleep(Duration::from_millis(1)).await;
-    }
-    kill(world, child).await;
-    Ok(())
 }
 
 /// Freezes the server for a while. True if it is to die without being thawed.
@@ -120,10 +142,4 @@ async fn freeze(dice: &mut Dice, child: &Child, deeds: &mut Deeds) -> bool {
         child.thaw();
     }
     dies_frozen
-}
-
-async fn kill(world: &World, child: Child) {
-    child.kill();
-    world.note_kill();
-    child.buried().await;
 }

@@ -2,10 +2,11 @@
 //! and killed, frozen and restarted all the while; a ledger in this process keeps what it acknowledged, and in the end
 //! everything it says is held against that.
 //!
-//! The order of things is in [`run`]. [`stage`] plays one performance: [`child`] is the server, [`killer`] what is done to
-//! it, [`load`] its clients, [`hooks`] the receiver of webhooks, [`command`] what its command agents run. [`ledger`] is
-//! written meanwhile and read back as a [`book`]; [`inspect`] asks the server, [`checker`] compares, [`verdict`] tells.
+//! The order of things is in [`run`]. [`stage`] plays one performance: [`child`] is the server, [`behind`] the upstream of a gateway
+//! with the [`link`] to it, [`killer`] what is done to them, [`load`] its clients, [`hooks`] the receiver of webhooks, [`command`] what its command agents run. [`ledger`] is
+//! written meanwhile and read back as a [`book`]; [`inspect`] asks the server and [`upstream`] the one behind it, [`checker`] compares, [`verdict`] tells.
 
+mod behind;
 mod book;
 mod checker;
 mod child;
@@ -18,10 +19,12 @@ mod hooks;
 mod inspect;
 mod killer;
 mod ledger;
+mod link;
 mod load;
 mod processes;
 mod selftest;
 mod stage;
+mod upstream;
 mod verdict;
 mod wish;
 
@@ -33,7 +36,7 @@ use switchboard::database;
 use self::book::Book;
 use self::dice::Dice;
 use self::faults::{Faults, Kind};
-use self::stage::{Performance, Script, ledger_of, perform};
+use self::stage::{Homes, Performance, Plot, Script, ledger_of, perform};
 use self::verdict::Verdict;
 use crate::cli::ChaosArgs;
 use crate::failure::Failure;
@@ -66,11 +69,15 @@ async fn prove(args: &ChaosArgs, folder: &Path) -> Result<(), Failure> {
     tell(format!("seed {seed}"));
     let trusted = selftest::run(&folder.join("self-test"), dice.fork()).await?;
     tell(format!("self-test: {trusted}"));
-    tell(format!("killing a server for {} s", length.as_secs()));
+    let (plot, whom, option) = match args.relay {
+        true => (Plot::Relay, "a gateway, its upstream and the network between them", " --relay"),
+        false => (Plot::Server, "a server", ""),
+    };
+    tell(format!("killing {whom} for {} s", length.as_secs()));
     let folder = folder.join("run");
-    let script = Script { folder: folder.clone(), dice, length, violent: true };
-    let (seen, home) = perform(script, tell).await?;
-    let faults = faults(&seen, &folder, &home.database())?;
+    let script = Script { folder: folder.clone(), dice, length, plot };
+    let (seen, homes) = perform(script, tell).await?;
+    let faults = faults(&seen, &folder, &homes)?;
     let verdict = Verdict { seed, seen: &seen, faults: &faults };
     if !processes::can_be_listed() {
         tell("this system does not list processes with their environment, so orphans were not looked for".to_owned());
@@ -83,15 +90,17 @@ async fn prove(args: &ChaosArgs, folder: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let why = if faults.total() > 0 { "promises were broken" } else { "too little was seen to tell" };
-    Err(Failure::Runtime(format!("{why}; once more with the same plan: switchboard chaos --seed {seed}")))
+    Err(Failure::Runtime(format!("{why}; once more with the same plan: switchboard chaos{option} --seed {seed}")))
 }
 
-/// Everything that is wrong: by the ledger, and by the database's own check.
-fn faults(seen: &Performance, folder: &Path, database: &Path) -> Result<Faults, Failure> {
+/// Everything that is wrong: by the ledger, and by the check of each database itself.
+fn faults(seen: &Performance, folder: &Path, homes: &Homes) -> Result<Faults, Failure> {
     let book = Book::read(&ledger_of(folder)).map_err(Failure::runtime)?;
     let mut faults = checker::check(&book, &seen.evidence);
-    let mut found = |fault: database::Fault| faults.add(Kind::WrongContent, 1, || format!("db verify: {fault}"));
-    database::verify(database, &mut found).map_err(Failure::runtime)?;
+    for home in [Some(&homes.front), homes.upstream.as_ref()].into_iter().flatten() {
+        let mut found = |fault: database::Fault| faults.add(Kind::WrongContent, 1, || format!("db verify: {fault}"));
+        database::verify(&home.database(), &mut found).map_err(Failure::runtime)?;
+    }
     Ok(faults)
 }
 

@@ -10,13 +10,13 @@ use tokio::time::Instant;
 
 use super::book::Book;
 use super::checker::{Evidence, check};
-use super::child::Home;
+use super::child::{Home, Serves};
 use super::client::Client;
 use super::dice::Dice;
 use super::faults::{Faults, Kind};
 use super::inspect::inspect;
 use super::load::Known;
-use super::stage::{Script, ledger_of, perform};
+use super::stage::{Plot, Script, ledger_of, perform};
 use crate::failure::Failure;
 
 const LENGTH: Duration = Duration::from_millis(1_500);
@@ -28,8 +28,9 @@ const TASKS_WAIT_MAX: Duration = Duration::from_secs(10);
 /// When the checker found what is not there, or did not find what is.
 pub(super) async fn run(folder: &Path, mut dice: Dice) -> Result<String, Failure> {
     let original = folder.join("original");
-    let script = Script { folder: original.clone(), dice: dice.fork(), length: LENGTH, violent: false };
-    let (seen, home) = perform(script, |_| {}).await?;
+    let script = Script { folder: original.clone(), dice: dice.fork(), length: LENGTH, plot: Plot::Peace };
+    let (seen, homes) = perform(script, |_| {}).await?;
+    let home = homes.front;
     let book = Book::read(&ledger_of(&original)).map_err(Failure::runtime)?;
     let faults = check(&book, &seen.evidence);
     if faults.total() > 0 {
@@ -38,7 +39,8 @@ pub(super) async fn run(folder: &Path, mut dice: Dice) -> Result<String, Failure
     }
     let (task, seq) = victim(&book, &mut dice)
         .ok_or_else(|| Failure::Runtime("the self-test saw no event of a stream".to_owned()))?;
-    let copy = Home::make(&folder.join("copy"), home.addr, &mut dice).map_err(Failure::runtime)?;
+    let copy = Home::make(&folder.join("copy"), &Serves::Agents { public: None }, home.addr, &mut dice)
+        .map_err(Failure::runtime)?;
     make_copy(&home, &copy)?;
     erase(&copy.database(), &task, seq)?;
     let faults = check(&book, &look(&copy, &book).await?);

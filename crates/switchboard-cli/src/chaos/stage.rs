@@ -1,4 +1,4 @@
-//! One performance from beginning to end. The server, the receiver of webhooks, the clients and the killer run for the time
+//! One performance from beginning to end. The server (or a gateway and its upstream), the receiver of webhooks, the clients and the killer run for the time
 //! that was asked for, and on a busy machine until they have made enough events to judge by. Then the clients end what they
 //! have begun, every task is read, and the server is stopped.
 
@@ -9,18 +9,19 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
+use super::behind::{Behind, BehindSeen};
 use super::checker::{Evidence, Found};
-use super::child::{Child, Home};
+use super::child::{Child, Home, Serves};
 use super::client::Client;
 use super::crew::Crew;
 use super::dice::Dice;
 use super::hooks::Hooks;
 use super::inspect::inspect;
-use super::killer::{self, Deeds};
+use super::killer::{Deeds, Place, Victim};
 use super::ledger::Ledger;
 use super::load::{Known, World};
-use super::processes;
 use super::verdict::Counts;
+use super::{processes, upstream};
 use crate::failure::Failure;
 
 /// How long clients may take to get their last answers, tasks to end, webhooks to arrive, and commands to be gone.
@@ -39,18 +40,38 @@ pub(super) struct Script {
     pub(super) folder: PathBuf,
     pub(super) dice: Dice,
     pub(super) length: Duration,
-    /// Whether anything is done to the server.
-    pub(super) violent: bool,
+    pub(super) plot: Plot,
+}
+
+/// What is done to whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Plot {
+    /// Nothing, to one server.
+    Peace,
+    /// One server is killed and frozen.
+    #[default]
+    Server,
+    /// A gateway and its upstream are, and the network between them is cut.
+    Relay,
+}
+
+/// Where everything is in the end.
+pub(super) struct Homes {
+    pub(super) front: Home,
+    pub(super) upstream: Option<Home>,
 }
 
 /// What was seen.
 #[derive(Debug, Default)]
 pub(super) struct Performance {
+    pub(super) plot: Plot,
     /// How long it was to last, and how long it lasted.
     pub(super) asked: Duration,
     pub(super) length: Duration,
     pub(super) counts: Counts,
     pub(super) deeds: Deeds,
+    /// What was done to the upstream, in a run with relays.
+    pub(super) behind: BehindSeen,
     pub(super) requests: u64,
     pub(super) evidence: Evidence,
 }
@@ -63,83 +84,155 @@ pub(super) fn ledger_of(folder: &Path) -> PathBuf {
 ///
 /// # Errors
 /// When our own part of it cannot be done.
-pub(super) async fn perform(script: Script, mut news: impl FnMut(String)) -> Result<(Performance, Home), Failure> {
-    let Script { folder, mut dice, length, violent } = script;
+pub(super) async fn perform(script: Script, mut news: impl FnMut(String)) -> Result<(Performance, Homes), Failure> {
+    let Script { folder, mut dice, length, plot } = script;
     std::fs::create_dir_all(&folder).map_err(Failure::runtime)?;
     let (ledger, writer) = Ledger::create(&ledger_of(&folder)).map_err(Failure::runtime)?;
-    let ledger = Arc::new(ledger);
-    let (listener, hooks_addr) = Hooks::listen().await.map_err(Failure::runtime)?;
-    let hooks = Hooks::new(ledger.clone(), dice.fork());
-    let home = Home::make(&folder, hooks_addr, &mut dice).map_err(Failure::runtime)?;
-    let client = Arc::new(Client::new(home.addr)?);
-    let world = World::new(client.clone(), ledger.clone(), hooks_addr);
-    let mut receiver = Crew::new();
-    receiver.add(hooks.clone().serve(listener));
-    let mut clients = world.start(&mut dice);
-
+    let mut ours = Crew::new();
+    let cast = Cast::make(&folder, plot, Arc::new(ledger), &mut dice, &mut ours).await?;
+    let mut clients = cast.world.start(&mut dice);
     let begun = Instant::now();
-    let counts = || Counts {
-        kills: world.kills(),
-        acknowledged: ledger.acknowledged(),
-        resumed: world.resumed(),
-        webhooks_repeated: hooks.repeated(),
-        kills_felt: world.kills_felt(),
-    };
-    let (until, latest) = (begun + length, begun + length * LONGER_MAX);
-    let over = || {
-        let now = Instant::now();
-        now >= latest || (now >= until && counts().shortfalls(length).is_empty())
-    };
-    let killing = async {
-        match violent {
-            true => killer::rage(&home, &world, dice.fork(), over).await,
-            false => watch(&home, &world, until).await,
-        }
-    };
     let telling = async {
         loop {
             sleep(NEWS).await;
-            let Counts { kills, acknowledged, resumed, webhooks_repeated, .. } = counts();
-            news(format!(
-                "{:>4} s: {kills} kills, {acknowledged} acknowledged events, {resumed} resumed streams, \
-                 {webhooks_repeated} repeated webhooks",
-                begun.elapsed().as_secs(),
-            ));
+            news(format!("{:>4} s: {}", begun.elapsed().as_secs(), cast.counts().text(plot)));
         }
     };
-    let killed = tokio::select! {
+    let ((child, deeds), behind) = tokio::select! {
         biased;
-        killed = killing => killed,
+        killed = cast.suffer(&mut dice, begun, length) => killed,
         () = telling => unreachable!("it never ends by itself"),
     };
-    let (child, deeds) = killed;
-    let mut seen = Performance { asked: length, length: begun.elapsed(), deeds, ..Performance::default() };
-
-    hooks.calm_down();
+    let mut seen =
+        Performance { plot, asked: length, length: begun.elapsed(), deeds, behind, ..Performance::default() };
+    cast.hooks.calm_down();
     // Without a server there is nothing to wait for, and every task is missing.
-    world.close(if child.is_some() { Instant::now() + ANSWERS_WAIT_MAX } else { Instant::now() });
+    cast.world.close(if child.is_some() { Instant::now() + ANSWERS_WAIT_MAX } else { Instant::now() });
     clients.all_leave().await;
     if let Some(child) = child {
         news("no client waits any more; looking at every task".to_owned());
-        seen.evidence = inspect(client.clone(), world.tasks(), Instant::now() + TASKS_WAIT_MAX).await;
-        wait_for_webhooks(&hooks, &world.tasks(), &seen.evidence).await;
-        seen.evidence.orphans = processes::orphans(&home.mark, COMMANDS_WAIT_MAX).await;
+        cast.look(&mut seen).await;
         seen.deeds.misdeeds.extend(child.stop().await.err());
+    }
+    if let Some(child) = seen.behind.child.take() {
+        seen.behind.deeds.misdeeds.extend(child.stop().await.err());
     }
     let misdeeds = &mut seen.evidence.misdeeds;
     misdeeds.append(&mut seen.deeds.misdeeds);
-    misdeeds.extend(world.refusals());
-    misdeeds.extend(hooks.strange());
-    (seen.requests, seen.counts) = (client.requests(), counts());
-    seen.counts.acknowledged = ledger.finish(writer).await.map_err(|error| {
+    misdeeds.extend(seen.behind.deeds.misdeeds.drain(..).map(|misdeed| format!("upstream: {misdeed}")));
+    misdeeds.extend(cast.world.refusals());
+    misdeeds.extend(cast.hooks.strange());
+    (seen.requests, seen.counts) = (cast.client.requests(), cast.counts());
+    seen.counts.acknowledged = cast.ledger.finish(writer).await.map_err(|error| {
         Failure::Runtime(format!("the ledger could not be written, so nothing can be said: {error}"))
     })?;
-    Ok((seen, home))
+    Ok((seen, Homes { front: cast.home, upstream: cast.behind.map(|behind| behind.home) }))
+}
+
+/// Who takes part: the server in front, its clients and the receiver of their webhooks, and what is behind the server.
+struct Cast {
+    plot: Plot,
+    ledger: Arc<Ledger>,
+    hooks: Arc<Hooks>,
+    home: Home,
+    client: Arc<Client>,
+    world: Arc<World>,
+    behind: Option<Behind>,
+}
+
+/// What became of the server in front, and of what is behind it.
+type Suffered = ((Option<Child>, Deeds), BehindSeen);
+
+impl Cast {
+    async fn make(
+        folder: &Path,
+        plot: Plot,
+        ledger: Arc<Ledger>,
+        dice: &mut Dice,
+        ours: &mut Crew,
+    ) -> Result<Self, Failure> {
+        let (listener, hooks_addr) = Hooks::listen().await.map_err(Failure::runtime)?;
+        let hooks = Hooks::new(ledger.clone(), dice.fork());
+        ours.add(hooks.clone().serve(listener));
+        let behind = match plot {
+            Plot::Relay => Some(Behind::make(&folder.join("upstream"), hooks_addr, dice, ours)?),
+            Plot::Peace | Plot::Server => None,
+        };
+        let serves = match &behind {
+            Some(behind) => Serves::RelaysTo(behind.link.addr),
+            None => Serves::Agents { public: None },
+        };
+        let home = Home::make(folder, &serves, hooks_addr, dice).map_err(Failure::runtime)?;
+        let client = Arc::new(Client::new(home.addr)?);
+        let world = World::new(client.clone(), ledger.clone(), hooks_addr);
+        Ok(Self { plot, ledger, hooks, home, client, world, behind })
+    }
+
+    fn counts(&self) -> Counts {
+        Counts {
+            kills: self.world.kills(Place::Front),
+            acknowledged: self.ledger.acknowledged(),
+            resumed: self.world.resumed(),
+            webhooks_repeated: self.hooks.repeated(),
+            kills_felt: self.world.kills_felt(),
+            upstream_kills: self.world.kills(Place::Upstream),
+            cuts: self.behind.as_ref().map_or(0, |behind| behind.link.cuts()),
+        }
+    }
+
+    /// Does to the servers what the plot says, for as long as was asked for, or longer until enough was seen.
+    async fn suffer(&self, dice: &mut Dice, begun: Instant, length: Duration) -> Suffered {
+        let (until, latest) = (begun + length, begun + length * LONGER_MAX);
+        let over = || {
+            let now = Instant::now();
+            now >= latest || (now >= until && self.counts().shortfalls(self.plot, length).is_empty())
+        };
+        let victim = |home, client, place| Victim { home, client, world: &self.world, place };
+        let front = victim(&self.home, &self.client, Place::Front);
+        match &self.behind {
+            None if self.plot == Plot::Peace => (watch(&front, until).await, BehindSeen::default()),
+            None => (front.suffer(dice.fork(), over).await, BehindSeen::default()),
+            Some(Behind { home, client, link }) => {
+                let upstream = victim(home, client, Place::Upstream);
+                let (front, (child, deeds), ()) = tokio::join!(
+                    front.suffer(dice.fork(), over),
+                    upstream.suffer(dice.fork(), over),
+                    link.be_cut(dice.fork(), over),
+                );
+                (front, BehindSeen { deeds, child, left_over: 0 })
+            }
+        }
+    }
+
+    /// Reads everything that the servers have.
+    async fn look(&self, seen: &mut Performance) {
+        let tasks = self.world.tasks();
+        seen.evidence = inspect(self.client.clone(), tasks.clone(), Instant::now() + TASKS_WAIT_MAX).await;
+        wait_for_webhooks(&self.hooks, &tasks, &seen.evidence).await;
+        if let Some(behind) = &self.behind {
+            look_behind(behind, seen).await;
+        }
+        let commands = self.behind.as_ref().map_or(&self.home, |behind| &behind.home);
+        seen.evidence.orphans = processes::orphans(&commands.mark, COMMANDS_WAIT_MAX).await;
+    }
+}
+
+/// Reads what the upstream has, if it runs.
+async fn look_behind(behind: &Behind, seen: &mut Performance) {
+    let mut executed = None;
+    if seen.behind.child.is_some() {
+        let deadline = Instant::now() + TASKS_WAIT_MAX;
+        (executed, seen.behind.left_over) = upstream::inspect(&behind.client, &seen.evidence.tasks, deadline).await;
+    }
+    if executed.is_none() {
+        seen.evidence.misdeeds.push("the upstream does not say which tasks it has".to_owned());
+    }
+    seen.evidence.upstream = executed;
 }
 
 /// Starts the server and leaves it alone until then.
-async fn watch(home: &Home, world: &World, until: Instant) -> (Option<Child>, Deeds) {
-    match killer::start_and_wait(home, world).await {
+async fn watch(front: &Victim<'_>, until: Instant) -> (Option<Child>, Deeds) {
+    match front.start_and_wait().await {
         Ok(child) => {
             tokio::time::sleep_until(until).await;
             (Some(child), Deeds::default())

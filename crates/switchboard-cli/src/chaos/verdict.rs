@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::faults::{Faults, Kind};
-use super::stage::Performance;
+use super::stage::{Performance, Plot};
 
 /// What a run is counted by.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,6 +13,9 @@ pub(super) struct Counts {
     pub(super) resumed: u64,
     pub(super) webhooks_repeated: u64,
     pub(super) kills_felt: u64,
+    /// These two only in a run with relays.
+    pub(super) upstream_kills: u64,
+    pub(super) cuts: u64,
 }
 
 /// What a run must have seen to prove anything: so many in so long, in proportion for other lengths.
@@ -23,27 +26,27 @@ struct Minimum {
     of: fn(&Counts) -> u64,
 }
 
+const SECONDS: Duration = Duration::from_secs(5);
+const MINUTE: Duration = Duration::from_secs(60);
+const MINUTES: Duration = Duration::from_secs(300);
+
 const MINIMUMS: [Minimum; 5] = [
-    Minimum { what: "kills", count: 1, within: Duration::from_secs(5), of: |seen| seen.kills },
-    Minimum {
-        what: "acknowledged events",
-        count: 10_000,
-        within: Duration::from_secs(60),
-        of: |seen| seen.acknowledged,
-    },
-    Minimum { what: "resumed streams", count: 100, within: Duration::from_secs(300), of: |seen| seen.resumed },
-    Minimum {
-        what: "webhook retries",
-        count: 100,
-        within: Duration::from_secs(300),
-        of: |seen| seen.webhooks_repeated,
-    },
-    Minimum {
-        what: "kills while a send was unanswered",
-        count: 20,
-        within: Duration::from_secs(300),
-        of: |seen| seen.kills_felt,
-    },
+    Minimum { what: "kills", count: 1, within: SECONDS, of: |seen| seen.kills },
+    Minimum { what: "acknowledged events", count: 10_000, within: MINUTE, of: |seen| seen.acknowledged },
+    Minimum { what: "resumed streams", count: 100, within: MINUTES, of: |seen| seen.resumed },
+    Minimum { what: "webhook retries", count: 100, within: MINUTES, of: |seen| seen.webhooks_repeated },
+    Minimum { what: "kills while a send was unanswered", count: 20, within: MINUTES, of: |seen| seen.kills_felt },
+];
+
+/// With relays much of the time is spent waiting for the other of two servers, so there are fewer events.
+const RELAY_MINIMUMS: [Minimum; 7] = [
+    Minimum { what: "kills", count: 1, within: SECONDS, of: |seen| seen.kills },
+    Minimum { what: "kills of the upstream", count: 1, within: SECONDS, of: |seen| seen.upstream_kills },
+    Minimum { what: "cuts of the network", count: 1, within: SECONDS, of: |seen| seen.cuts },
+    Minimum { what: "acknowledged events", count: 1_000, within: MINUTE, of: |seen| seen.acknowledged },
+    Minimum { what: "resumed streams", count: 100, within: MINUTES, of: |seen| seen.resumed },
+    Minimum { what: "webhook retries", count: 20, within: MINUTES, of: |seen| seen.webhooks_repeated },
+    Minimum { what: "kills while a send was unanswered", count: 20, within: MINUTES, of: |seen| seen.kills_felt },
 ];
 
 impl Minimum {
@@ -55,15 +58,29 @@ impl Minimum {
 
 impl Counts {
     /// What was not seen often enough in a run that was asked to last so long.
-    pub(super) fn shortfalls(&self, asked: Duration) -> Vec<String> {
+    pub(super) fn shortfalls(&self, plot: Plot, asked: Duration) -> Vec<String> {
         let mut shortfalls = Vec::new();
-        for minimum in &MINIMUMS {
+        let minimums: &[Minimum] = if plot == Plot::Relay { &RELAY_MINIMUMS } else { &MINIMUMS };
+        for minimum in minimums {
             let (seen, needed) = ((minimum.of)(self), minimum.needed(asked));
             if seen < needed {
                 shortfalls.push(format!("{seen} {}, and it takes {needed}", minimum.what));
             }
         }
         shortfalls
+    }
+
+    /// In the middle of a run.
+    pub(super) fn text(&self, plot: Plot) -> String {
+        let Self { kills, acknowledged, resumed, webhooks_repeated, upstream_kills, cuts, .. } = self;
+        let behind = match plot {
+            Plot::Relay => format!(", {upstream_kills} of the upstream, {cuts} cuts"),
+            Plot::Peace | Plot::Server => String::new(),
+        };
+        format!(
+            "{kills} kills{behind}, {acknowledged} acknowledged events, {resumed} resumed streams, \
+             {webhooks_repeated} repeated webhooks"
+        )
     }
 }
 
@@ -89,21 +106,29 @@ impl Verdict<'_> {
 
     /// What was not seen often enough.
     pub(super) fn shortfalls(&self) -> Vec<String> {
-        self.seen.counts.shortfalls(self.seen.asked)
+        self.seen.counts.shortfalls(self.seen.plot, self.seen.asked)
     }
 
     /// One line of JSON, its keys always in this order.
     pub(super) fn json(&self) -> String {
         let seen = self.seen;
         let mut line = format!(
-            "{{\"seed\":{},\"seconds\":{},\"kills\":{},\"freezes\":{},\"requests\":{},\"acknowledged_events\":{}",
+            "{{\"seed\":{},\"seconds\":{},\"kills\":{},\"freezes\":{}",
             self.seed,
             seen.length.as_secs(),
             seen.counts.kills,
             seen.deeds.freezes,
-            seen.requests,
-            seen.counts.acknowledged
         );
+        if seen.plot == Plot::Relay {
+            let Counts { upstream_kills, cuts, .. } = seen.counts;
+            let (freezes, left_over) = (seen.behind.deeds.freezes, seen.behind.left_over);
+            line.push_str(&format!(
+                ",\"upstream_kills\":{upstream_kills},\"upstream_freezes\":{freezes},\"cuts\":{cuts},\
+                 \"left_over\":{left_over}"
+            ));
+        }
+        let (requests, acknowledged) = (seen.requests, seen.counts.acknowledged);
+        line.push_str(&format!(",\"requests\":{requests},\"acknowledged_events\":{acknowledged}"));
         for kind in Kind::ALL {
             line.push_str(&format!(",\"{}\":{}", kind.key(), self.faults.count(kind)));
         }
@@ -113,9 +138,10 @@ impl Verdict<'_> {
 
     pub(super) fn text(&self) -> String {
         let Performance { deeds, counts, .. } = self.seen;
+        let server = if self.seen.plot == Plot::Relay { "gateway" } else { "server" };
         let mut text = format!(
-            "In {} s the server was killed {} times, {} of them while a send was unanswered, frozen {} times, {} of them \
-             longer than its lease, and stopped in order {} times.\n\
+            "In {} s the {server} was killed {} times, {} of them while a send was unanswered, frozen {} times, {} of them \
+             longer than its lease, and stopped in order {} times.\n{}\
              Its clients made {} requests, wrote down {} acknowledged events, and resumed {} streams; {} webhooks were \
              delivered again.\n\n",
             self.seen.length.as_secs(),
@@ -124,6 +150,7 @@ impl Verdict<'_> {
             deeds.freezes,
             deeds.long_freezes,
             deeds.stops,
+            self.behind_text(),
             self.seen.requests,
             counts.acknowledged,
             counts.resumed,
@@ -140,6 +167,19 @@ impl Verdict<'_> {
         }
         text.push_str(&format!("\nverdict: {} (seed {})", self.word(), self.seed));
         text
+    }
+
+    /// What happened behind the gateway.
+    fn behind_text(&self) -> String {
+        let Performance { plot, behind, counts, .. } = self.seen;
+        if *plot != Plot::Relay {
+            return String::new();
+        }
+        format!(
+            "Its upstream was killed {} times, frozen {} times and stopped in order {} times, and the network between them was \
+             cut {} times. {} tasks that were canceled at the gateway went on at the upstream.\n",
+            counts.upstream_kills, behind.deeds.freezes, behind.deeds.stops, counts.cuts, behind.left_over
+        )
     }
 }
 

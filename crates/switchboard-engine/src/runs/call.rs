@@ -104,6 +104,15 @@ impl CallAnswer {
     }
 }
 
+/// Who takes the answer of a call, which decides how long the other agent may work on it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AnswerFor {
+    /// The run that makes the call, which waits for it.
+    Run,
+    /// The run, or its task after it, when the call has become a continuation.
+    Task,
+}
+
 /// A call whose message the other agent has. Dropping it changes nothing: what becomes of a call that nobody waits for is said at
 /// [`Turn::call`].
 pub struct Call {
@@ -154,8 +163,9 @@ impl Turn {
     ///
     /// The call is durable. Its id is made from this task, the turn, the agent and the message, so a later attempt that makes the same
     /// call finds the task that the other agent has for it, and nothing is sent twice. The other agent works for the owner of this
-    /// task. It is told how much time is left, the trace, and how often the message has been passed on: at most three times, and
-    /// never to an agent that has had it ([`hops`](crate::hops)).
+    /// task. It is told the trace, how often the message has been passed on (at most three times, and never to an agent that has had
+    /// it, [`hops`](crate::hops)), and how much time it has: what is left of this run, and what a call may take that nobody waits for any
+    /// more ([`Limits::continuation_s_max`](crate::limits::Limits)).
     ///
     /// If this run fails or is canceled, or its time is over, the other agent's task is canceled. If the agent returns while nobody
     /// waits for the answer and the task waits for input, the answer comes as the next message of the task. If the task is
@@ -166,10 +176,11 @@ impl Turn {
     pub async fn call(&self, agent: &str, message: impl Into<CallMessage>) -> Result<Call, AgentCallError> {
         let message = message.into().0;
         // Boxed, because an agent's future reserves memory for everything that it may await.
-        Box::pin(self.begin_call(agent, message)).await
+        Box::pin(self.begin_call(agent, message, AnswerFor::Task)).await
     }
 
-    /// Calls another agent and waits for its answer: [`Turn::call`] and [`Call::wait`].
+    /// Calls another agent and waits for its answer: [`Turn::call`] and [`Call::wait`]. The other agent is told that it has no more time
+    /// than this run.
     ///
     /// # Errors
     /// As both of them.
@@ -178,7 +189,8 @@ impl Turn {
         agent: &str,
         message: impl Into<CallMessage>,
     ) -> Result<CallAnswer, AgentCallError> {
-        self.call(agent, message).await?.wait().await
+        let message = message.into().0;
+        Box::pin(self.begin_call(agent, message, AnswerFor::Run)).await?.wait().await
     }
 
     /// Asks an agent about the tasks that it has for the owner of this one: to read, list, follow or cancel them.
@@ -208,7 +220,12 @@ impl Turn {
         }
     }
 
-    async fn begin_call(&self, name: &str, mut message: Message) -> Result<Call, AgentCallError> {
+    async fn begin_call(
+        &self,
+        name: &str,
+        mut message: Message,
+        answer_for: AnswerFor,
+    ) -> Result<Call, AgentCallError> {
         let key = self.committed_key().await?;
         let engine = self.engine_arc().clone();
         let calls = engine.store.calls().ok_or(AgentCallError::NotSupported)?;
@@ -267,17 +284,23 @@ impl Turn {
         let mut send = SendMessage::new(message);
         send.return_immediately = true;
         send.history_length = Some(0);
-        send.metadata = Some(hop.metadata(self.time_left().as_ref()));
+        send.metadata = Some(hop.metadata(self.time_for(answer_for).as_ref()));
         let sending = send_and_note(engine.clone(), self.clone(), callee.clone(), id.clone(), send);
         // If the run is dropped meanwhile, the send still goes to its end, so that the other agent's task is known and can be canceled.
         let (task, answer) = engine.supervisor.unbroken(Box::pin(sending)).await?;
         Ok(call(task, answer))
     }
 
-    /// What the other agent is told about the time that this run has left.
-    fn time_left(&self) -> Option<Json> {
-        let left_ms = self.deadline().ms_since(self.engine_arc().now());
-        let seconds = u64::try_from(left_ms / 1000).unwrap_or_default().max(1);
+    /// What the other agent is told about the time that it has: as long as somebody takes its answer.
+    fn time_for(&self, answer_for: AnswerFor) -> Option<Json> {
+        let engine = self.engine_arc();
+        let left_ms = self.deadline().ms_since(engine.now());
+        let run = u64::try_from(left_ms / 1000).unwrap_or_default().max(1);
+        let seconds = match answer_for {
+            AnswerFor::Run => run,
+            // The call may be handed over at the very end of the run.
+            AnswerFor::Task => run.saturating_add(engine.limits.continuation_s_max.into()),
+        };
         Json::from_serialize(&HashMap::from([(AT_MOST_KEY, seconds)])).ok()
     }
 

@@ -196,7 +196,7 @@ impl<'a> Session<'a> {
                 continue;
             }
             let since = *down_since.get_or_insert_with(Instant::now);
-            let is_down = is_failure_of_the_way(&error) || error.is_retryable();
+            let is_down = is_away(&error);
             let is_given_up = tries >= options.tries_max && since.elapsed() >= options.down_max;
             if !is_down || is_given_up {
                 return Err(self.send_failed(&error));
@@ -378,7 +378,7 @@ impl<'a> Session<'a> {
     }
 
     fn send_failed(&self, error: &CallError) -> Fault {
-        if is_failure_of_the_way(error) || error.is_retryable() {
+        if is_away(error) {
             let told = "The agent behind this one could not be reached";
             return Fault::Failed(AgentError::with_details(told, error.to_string()));
         }
@@ -402,7 +402,16 @@ impl<'a> Session<'a> {
 
     /// Passes the cancellation on, and what the upstream still has to say.
     async fn cancel(&mut self) {
-        let canceled = timeout(CANCEL_MAX, self.cancel_and_settle()).await;
+        let canceling = async {
+            loop {
+                match self.cancel_and_settle().await {
+                    // Each of its calls may be made again.
+                    Err(error) if is_away(&error) => sleep(CANCEL_LOOK).await,
+                    settled => return settled,
+                }
+            }
+        };
+        let canceled = timeout(CANCEL_MAX, canceling).await;
         let task = &self.turn.task().id;
         match canceled {
             Ok(Ok(())) => {}
@@ -425,7 +434,10 @@ impl<'a> Session<'a> {
         let mut task = match cancel_task(&agent, &id).await {
             Ok(task) => task,
             // It may have ended before; the task itself says how.
-            Err(error) if error.protocol_error().is_some() => agent.task(&id).await.map_err(|_| error)?,
+            Err(error) if error.protocol_error().is_some() => {
+                let looked = agent.task(&id).await;
+                looked.map_err(|looked| if is_away(&looked) { looked } else { error })?
+            }
             Err(error) => return Err(error),
         };
         while !task.state().is_terminal() {
@@ -448,12 +460,22 @@ enum Answered {
 /// Cancels what a task that no run works on has left at the upstream.
 pub(super) async fn cancel_left_over(upstream: &Upstream, progress: &Progress) {
     let Some(id) = progress.task_id().filter(|_| !progress.ended) else { return };
-    let canceled = async {
-        let agent = upstream.agent().await?;
-        cancel_task(&agent, &id).await.map(drop)
+    let canceling = async {
+        loop {
+            let canceled = match upstream.agent().await {
+                Ok(agent) => cancel_task(&agent, &id).await.map(drop),
+                Err(error) => Err(error),
+            };
+            match canceled {
+                Err(error) if is_away(&error) => sleep(CANCEL_LOOK).await,
+                canceled => return canceled,
+            }
+        }
     };
-    if let Err(error) = canceled.await {
-        tracing::warn!(upstream = upstream.url(), %error, "upstream did not cancel a task");
+    match timeout(CANCEL_MAX, canceling).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(upstream = upstream.url(), %error, "upstream did not cancel a task"),
+        Err(_) => tracing::warn!(upstream = upstream.url(), "upstream did not cancel a task in time"),
     }
 }
 
@@ -461,10 +483,15 @@ pub(super) async fn cancel_left_over(upstream: &Upstream, progress: &Progress) {
 async fn cancel_task(agent: &AgentClient, id: &TaskId) -> Result<Arc<Task>, CallError> {
     loop {
         match agent.cancel(id).await {
-            Err(error) if is_failure_of_the_way(&error) || error.is_retryable() => sleep(CANCEL_LOOK).await,
+            Err(error) if is_away(&error) => sleep(CANCEL_LOOK).await,
             answered => return answered,
         }
     }
+}
+
+/// Whether the upstream cannot be asked at the moment, and may be later.
+fn is_away(error: &CallError) -> bool {
+    is_failure_of_the_way(error) || error.is_retryable()
 }
 
 /// Whether the message may have arrived although no answer came.

@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep};
 use super::client::{Client, Refusal, Trouble};
 use super::crew::Crew;
 use super::dice::Dice;
+use super::killer::Place;
 use super::ledger::{Entry, Ledger};
 use super::wish::{Whom, Wish};
 
@@ -45,6 +46,7 @@ pub(super) struct World {
     resumed: AtomicU64,
     sends_unanswered: AtomicUsize,
     kills: AtomicU64,
+    upstream_kills: AtomicU64,
     /// The kills that broke a send.
     kills_felt: Mutex<BTreeSet<u64>>,
     tasks: Mutex<Vec<Known>>,
@@ -79,6 +81,7 @@ impl World {
             resumed: AtomicU64::new(0),
             sends_unanswered: AtomicUsize::new(0),
             kills: AtomicU64::new(0),
+            upstream_kills: AtomicU64::new(0),
             kills_felt: Mutex::default(),
             tasks: Mutex::default(),
             refusals: Mutex::default(),
@@ -122,12 +125,19 @@ impl World {
         self.sends_unanswered.load(Ordering::Relaxed) > 0
     }
 
-    pub(super) fn note_kill(&self) {
-        self.kills.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn note_kill(&self, place: Place) {
+        self.kills_of(place).fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn kills(&self) -> u64 {
-        self.kills.load(Ordering::Relaxed)
+    pub(super) fn kills(&self, place: Place) -> u64 {
+        self.kills_of(place).load(Ordering::Relaxed)
+    }
+
+    fn kills_of(&self, place: Place) -> &AtomicU64 {
+        match place {
+            Place::Front => &self.kills,
+            Place::Upstream => &self.upstream_kills,
+        }
     }
 
     /// How many kills happened while a send was unanswered, and left it so.
@@ -188,12 +198,12 @@ struct Unanswered<'a> {
 impl<'a> Unanswered<'a> {
     fn new(world: &'a World) -> Self {
         world.sends_unanswered.fetch_add(1, Ordering::Relaxed);
-        Self { world, kills_before: world.kills() }
+        Self { world, kills_before: world.kills(Place::Front) }
     }
 
     /// How it went. A send that was on its way when the server died has felt it.
     fn ended<T>(self, result: Result<T, Trouble>) -> Result<T, Trouble> {
-        if matches!(result, Err(Trouble::Broken)) && self.world.kills() > self.kills_before {
+        if matches!(result, Err(Trouble::Broken)) && self.world.kills(Place::Front) > self.kills_before {
             let mut felt = self.world.kills_felt.lock().unwrap_or_else(PoisonError::into_inner);
             felt.insert(self.kills_before + 1);
         }

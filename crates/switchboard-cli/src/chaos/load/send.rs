@@ -9,13 +9,13 @@ use tokio::time::sleep;
 use super::super::dice::Dice;
 use super::super::ledger::{Entry, digest};
 use super::super::wish::{INPUT_REQUIRED, Wish, is_terminal};
-use super::{Order, Unanswered, World, message};
+use super::{Order, PAUSE, Unanswered, World, message};
 
 pub(super) async fn sender(world: Arc<World>, mut dice: Dice) {
     while !world.is_closing() {
         let wish = draw(&mut dice);
         let order = world.order(wish, dice.one_in(12)).await;
-        if let Some(task) = submit(&world, &order, false).await {
+        if let Some(task) = submit_and_wait(&world, &order).await {
             told(&world, &task).await;
             if let (Some(answer), Some(id)) = (order.wish.answer(), asks(&task)) {
                 reply(&world, &order, id, &answer).await;
@@ -51,6 +51,21 @@ pub(super) async fn submit(world: &World, order: &Order, return_immediately: boo
     Some(task)
 }
 
+/// Sends until the answer is a task at rest: a server that is stopped in order answers with the task as it is.
+async fn submit_and_wait(world: &World, order: &Order) -> Option<Value> {
+    let mut task = submit(world, order, false).await?;
+    let first = task["id"].clone();
+    while !is_at_rest(&task) && !world.is_over() {
+        sleep(PAUSE).await;
+        task = answered(world, order, &order.send(world.hooks, false), &order.key()).await?;
+        if let Some(other) = task["id"].as_str().filter(|id| first != *id) {
+            // The checker finds it.
+            world.accepted(order, other).await;
+        }
+    }
+    Some(task)
+}
+
 /// Sends the second message of a task.
 async fn reply(world: &World, order: &Order, id: &str, text: &str) {
     let send = json!({"message": message(&format!("m-{}-answer", order.n), text, Some(id))});
@@ -78,10 +93,15 @@ async fn answered(world: &World, order: &Order, send: &Value, key: &str) -> Opti
 /// Writes down what an answer says about a task that has come to rest.
 pub(super) async fn told(world: &World, task: &Value) {
     let (Some(id), Some(state)) = (task["id"].as_str(), task["status"]["state"].as_str()) else { return };
-    if is_terminal(state) || state == INPUT_REQUIRED {
+    if is_at_rest(task) {
         let digest = digest(artifacts_text(task).as_bytes());
         world.ledger.record(Entry::Told { task: id.to_owned(), state: state.to_owned(), digest }).await;
     }
+}
+
+/// Whether a task has ended, or waits for an answer.
+fn is_at_rest(task: &Value) -> bool {
+    task["status"]["state"].as_str().is_some_and(|state| is_terminal(state) || state == INPUT_REQUIRED)
 }
 
 /// The id of a task that waits for an answer.

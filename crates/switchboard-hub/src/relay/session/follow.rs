@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use super::super::pieces::pieces;
 use super::super::progress::unseen;
 use super::super::upstream::is_failure_of_the_way;
-use super::{Fault, Session, Step, failed, message_id_of, refused};
+use super::{Fault, Session, Step, failed, is_away, message_id_of, refused};
 
 /// The pauses between looks at a task that cannot be followed, and between attempts to go on with a stream: the first, each
 /// twice the one before, and the longest.
@@ -146,7 +146,7 @@ impl Session<'_> {
                 Err(error) if matches!(error.protocol_error(), Some(ProtocolError::TaskNotFound { .. })) => {
                     return Err(failed(format!("The agent behind this one does not know the task any more: {error}")));
                 }
-                Err(error) if is_failure_of_the_way(&error) || error.is_retryable() => self.check_lost(Some(&error))?,
+                Err(error) if is_away(&error) => self.check_lost(Some(&error))?,
                 Err(error) => return Err(refused("The agent behind this one does not tell about the task", &error)),
             }
             self.unless_canceled(sleep(pause)).await?;
@@ -164,7 +164,7 @@ impl Session<'_> {
             let agent = agent.clone().with_caller(|caller| caller.last_event_id = cursor);
             match self.unless_canceled(agent.subscribe(&id)).await? {
                 Ok(stream) => return Ok(Ok(Looked::Stream(stream))),
-                Err(error) if is_failure_of_the_way(&error) || error.is_retryable() => return Ok(Err(error)),
+                Err(error) if is_away(&error) => return Ok(Err(error)),
                 // Ended, or not an agent that can be subscribed to: the task says which.
                 Err(_) => self.can_subscribe = false,
             }
