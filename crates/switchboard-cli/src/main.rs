@@ -16,6 +16,7 @@ mod health;
 mod keys;
 mod logging;
 mod manual;
+mod neighbours;
 mod operator_key;
 mod outbox;
 mod output;
@@ -41,6 +42,7 @@ use crate::config::{Config, Environment, Kind, SettingFlags};
 use crate::failure::Failure;
 use crate::logging::Log;
 use crate::remote_agents::AgentsCommand;
+use crate::serve::Assembled;
 
 // Commits that share a batch hold their allocations at the same time, and the system's allocator does not keep that
 // much memory ready.
@@ -196,8 +198,11 @@ async fn run(
         tracing::warn!("no tokens are configured: everybody on this machine may call; they share all tasks");
     }
     let served_at = ServedAt::default();
-    let (server, relays) = serve::assemble(config, environment, access_log, &served_at)?;
+    let Assembled { server, relays, directory } = serve::assemble(config, environment, access_log, &served_at)?;
     relays::begin(&relays).await;
+    if let Some(directory) = &directory {
+        directory.refresh().await;
+    }
     if let Some(data) = data {
         agents::exec::clear_leftovers(&data).await;
     }

@@ -13,8 +13,8 @@ use switchboard_core::dialect::json::DecodeLimits;
 use switchboard_hub::relay::{AcceptedCard, PinnedAgent, Relay};
 
 use crate::agents::demo::{Demo, ServedAt};
-use crate::config::{AgentSettings, RelayConfig, ServerSettings, SkillSettings};
-use crate::serve::{Relays, with_card};
+use crate::config::{AgentSettings, RelayConfig, SkillSettings};
+use crate::serve::{AgentContext, Relays, with_card};
 
 /// The folder inside the data folder that holds the agents that `switchboard agents add` accepted.
 pub(crate) const REMOTE_AGENTS_NAME: &str = "remote-agents";
@@ -22,14 +22,6 @@ pub(crate) const REMOTE_AGENTS_NAME: &str = "remote-agents";
 const CARDS_NAME: &str = "relay-cards";
 /// A larger file is none of an agent.
 const REMOTE_AGENT_BYTES_MAX: u64 = 2 << 20;
-
-/// What relays need of the server that they are part of.
-pub(crate) struct RelayContext<'a> {
-    pub(crate) server: &'a ServerSettings,
-    /// None if tasks are in memory.
-    pub(crate) data: Option<&'a Path>,
-    pub(crate) relays: &'a mut Relays,
-}
 
 /// What the settings of an agent say about its card.
 pub(crate) struct OwnWords<'a> {
@@ -46,9 +38,10 @@ pub(crate) fn relay(
     config: &RelayConfig,
     slug: &str,
     own: OwnWords<'_>,
-    context: RelayContext<'_>,
+    context: AgentContext<'_>,
 ) -> Result<AgentBuilder, String> {
-    let RelayContext { server, data, relays } = context;
+    let namespace = context.namespace(slug);
+    let AgentContext { server, data, relays, here, .. } = context;
     let trust = match &config.settings.authorities.value {
         Some(file) => Trust::PublicAuthoritiesAnd(file.clone()),
         None => Trust::PublicAuthorities,
@@ -59,7 +52,6 @@ pub(crate) fn relay(
     if *config.settings.require_signed_card {
         client = client.require_signed_cards();
     }
-    let namespace = format!("{}/agents/{slug}", server.public_url.as_deref().unwrap_or_default());
     let accepted = data.map(|data| {
         let (data, url) = (data.to_owned(), config.url.clone());
         AcceptedCard::new(move || accepted_card(&data, &url))
@@ -69,6 +61,7 @@ pub(crate) fn relay(
     let name = own.name.clone();
     let relay = Relay::showing(&config.url, client, options, own_words(own)).map_err(|error| error.to_string())?;
     relays.push((slug.to_owned(), relay.handle()));
+    here.add_relay(slug, &relay);
     Ok(relay.agent(name))
 }
 
@@ -145,22 +138,33 @@ pub(crate) fn read_card(pinned: &PinnedAgent) -> Result<Option<Arc<AgentCard>>, 
 /// # Errors
 /// When the folder or a file of it cannot be read, or a file is none of an agent.
 pub(crate) fn remote_agents(data: &Path) -> Result<Vec<(PathBuf, PinnedAgent)>, String> {
+    let mut agents = Vec::new();
+    for path in remote_agent_files(data)? {
+        agents.push((path.clone(), read_remote_agent(&path)?));
+    }
+    agents.sort_by(|(_, one), (_, other)| one.id.cmp(&other.id));
+    Ok(agents)
+}
+
+/// The files of accepted agents.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub(crate) fn remote_agent_files(data: &Path) -> Result<Vec<PathBuf>, String> {
     let folder = data.join(REMOTE_AGENTS_NAME);
     let entries = match std::fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(format!("{} cannot be read: {error}", folder.display())),
     };
-    let mut agents = Vec::new();
+    let mut files = Vec::new();
     for entry in entries {
         let path = entry.map_err(|error| format!("{} cannot be read: {error}", folder.display()))?.path();
-        if path.extension().is_none_or(|extension| extension != "json") {
-            continue;
+        if path.extension().is_some_and(|extension| extension == "json") {
+            files.push(path);
         }
-        agents.push((path.clone(), read_remote_agent(&path)?));
     }
-    agents.sort_by(|(_, one), (_, other)| one.id.cmp(&other.id));
-    Ok(agents)
+    Ok(files)
 }
 
 fn read_remote_agent(path: &Path) -> Result<PinnedAgent, String> {

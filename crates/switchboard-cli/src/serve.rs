@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use switchboard::model::SecurityRequirement;
 use switchboard::{
-    AccessLog, AgentBuilder, AuditLevel, Backoff, CardForm, Compat, Cors, Dialect, Effects, ErrorDetails, Idempotency,
-    Limits, Recovery, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
+    AccessLog, AgentBuilder, AuditLevel, Backoff, CallDoor, CardForm, Compat, Cors, Dialect, Effects, ErrorDetails,
+    Idempotency, Limits, Recovery, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
 };
+use switchboard_hub::directory::{Directory, WorkspacePeers};
+use switchboard_hub::dispatch::{Dispatch, ServerAgents};
 use switchboard_hub::relay::{RelayHandle, write_metrics};
-
-use switchboard_hub::directory::{Sources, WorkspacePeers};
 
 use crate::agents::demo::{Demo, ServedAt};
 use crate::agents::exec::{Exec, PASSWD, User, variables};
@@ -19,8 +19,9 @@ use crate::config::{
     Kind, OPERATOR_KEY_NAME, RecoveryConfig, SkillSettings, Storage,
 };
 use crate::failure::Failure;
+use crate::neighbours::{Neighbours, workspace_sources};
 use crate::process::Confinement;
-use crate::relays::{self, OwnWords, RelayContext};
+use crate::relays::{self, OwnWords};
 use crate::{operator_key, postgres_options};
 
 /// What a client is told when a run was interrupted and is not to be tried again.
@@ -35,12 +36,46 @@ pub(crate) struct Examples {
 pub(crate) fn examples(config: &Config) -> Examples {
     match config.agents.first().map(|agent| &agent.kind) {
         Some(Kind::Demo) => Examples { send: "hello", stream: "stream 40" },
-        Some(Kind::Exec { .. } | Kind::Relay(_)) | None => Examples { send: "hello", stream: "hello" },
+        Some(Kind::Exec { .. } | Kind::Relay(_) | Kind::Dispatch) | None => Examples { send: "hello", stream: "hello" },
     }
 }
 
 /// The relays of a server, by the names of their agents.
 pub(crate) type Relays = Vec<(String, RelayHandle)>;
+
+/// A server that is put together, and what its process looks after beside it.
+pub(crate) struct Assembled {
+    pub(crate) server: Server,
+    pub(crate) relays: Relays,
+    /// The agents elsewhere that its agents may call by name. It was not read yet.
+    pub(crate) directory: Option<Directory>,
+}
+
+/// The same before it is built.
+struct Assembling {
+    builder: ServerBuilder,
+    relays: Relays,
+    directory: Option<Directory>,
+}
+
+/// What agents need of the server that they are part of.
+pub(crate) struct AgentContext<'a> {
+    pub(crate) server: &'a config::ServerSettings,
+    /// None if tasks are in memory.
+    pub(crate) data: Option<&'a Path>,
+    pub(crate) relays: &'a mut Relays,
+    /// All agents of the server, for those that dispatch.
+    pub(crate) here: &'a ServerAgents,
+    neighbours: Option<&'a Neighbours>,
+    door: &'a CallDoor,
+}
+
+impl AgentContext<'_> {
+    /// What no other gateway in front of an upstream has.
+    pub(crate) fn namespace(&self, slug: &str) -> String {
+        format!("{}/agents/{slug}", self.server.public_url.as_deref().unwrap_or_default())
+    }
+}
 
 /// Puts the server together and opens its store.
 ///
@@ -51,7 +86,7 @@ pub(crate) fn assemble(
     environment: &Environment,
     access_log: Option<AccessLog>,
     served_at: &ServedAt,
-) -> Result<(Server, Relays), Failure> {
+) -> Result<Assembled, Failure> {
     let builder = match &config.storage {
         Storage::Memory => {
             let tasks_max = usize::try_from(*config.server.retention_tasks_max).unwrap_or(usize::MAX);
@@ -73,7 +108,8 @@ pub(crate) fn assemble(
         Some(folder) if !config.has_authentication() => Some((folder.join(OPERATOR_KEY_NAME), operator_key::make()?)),
         Some(_) | None => None,
     };
-    let (mut builder, relays) = with_rules(builder, config, environment, served_at).map_err(Failure::runtime)?;
+    let assembling = with_rules(builder, config, environment, served_at).map_err(Failure::runtime)?;
+    let Assembling { mut builder, relays, directory } = assembling;
     let counted = relays.clone();
     builder = builder.metrics(move |out| write_metrics(out, &counted));
     if let Some((_, key)) = &operator_key {
@@ -88,7 +124,7 @@ pub(crate) fn assemble(
     if let Some((path, key)) = &operator_key {
         operator_key::write(path, key)?;
     }
-    Ok((server, relays))
+    Ok(Assembled { server, relays, directory })
 }
 
 /// Puts a server together that keeps nothing, so that its parts can refuse the configuration before it is used.
@@ -97,8 +133,8 @@ pub(crate) fn assemble(
 /// When one of them refuses it.
 pub(crate) fn check_build(config: &Config, environment: &Environment) -> Result<(), ConfigError> {
     let build = |config: Config| {
-        let (builder, _) = with_rules(Server::builder().memory(), config, environment, &ServedAt::default())?;
-        builder.build().map(drop).map_err(|error| error.to_string())
+        let assembling = with_rules(Server::builder().memory(), config, environment, &ServedAt::default())?;
+        assembling.builder.build().map(drop).map_err(|error| error.to_string())
     };
     let mut closed = config.clone();
     closed.server.outbound_allow.value.clear();
@@ -113,10 +149,7 @@ fn workspace_peers(
     is_hosted: bool,
     environment: &Environment,
 ) -> Option<WorkspacePeers> {
-    let folder = server.workspace.as_ref()?;
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
-    let text = |name: &str| environment.raw(name).and_then(|value| value.into_string().ok());
-    let peers = WorkspacePeers::new(Sources::new(folder).environment(text).hosted(is_hosted));
+    let peers = WorkspacePeers::new(workspace_sources(server, is_hosted, environment)?);
     // It fails only for certificates that were given to it.
     let peers = peers.ok()?.allow_plain_http(*server.allow_plain_http);
     Some(match &server.public_url.value {
@@ -130,19 +163,34 @@ fn with_rules(
     config: Config,
     environment: &Environment,
     served_at: &ServedAt,
-) -> Result<(ServerBuilder, Relays), String> {
+) -> Result<Assembling, String> {
     let server = config.server;
     let retained = server.retain(Limits::default());
-    let mut relays = Relays::new();
+    let (mut relays, here, door) = (Relays::new(), ServerAgents::new(), CallDoor::new());
+    let (data, is_hosted) = (config.storage.folder(), config.production.is_some());
+    let neighbours = Neighbours::of(&server, data, is_hosted, environment, config.shared_secret.as_ref())?;
+    let dispatchers = config.agents.iter().filter(|agent| matches!(agent.kind, Kind::Dispatch));
+    dispatchers.for_each(|agent| here.add_dispatcher(&agent.slug));
     for (index, agent) in config.agents.into_iter().enumerate() {
         // The first agent is also reached without its name.
         let place = if index == 0 { String::new() } else { format!("/agents/{}", agent.slug) };
         let slug = agent.slug.clone();
-        let context = RelayContext { server: &server, data: config.storage.folder(), relays: &mut relays };
+        let context = AgentContext {
+            server: &server,
+            data,
+            relays: &mut relays,
+            here: &here,
+            neighbours: neighbours.as_ref(),
+            door: &door,
+        };
         let agent = agent_of(agent, place, context, environment, served_at);
         builder = builder.agent(agent.map_err(|why| format!("agent {slug:?}: {why}"))?);
     }
-    if let Some(peers) = workspace_peers(&server, config.production.is_some(), environment) {
+    builder = builder.call_door(&door);
+    if let Some(neighbours) = &neighbours {
+        builder = builder.callees(neighbours.callees()?);
+    }
+    if let Some(peers) = workspace_peers(&server, is_hosted, environment) {
         builder = builder.org_peers(peers);
     }
     if let Some(url) = server.public_url.value {
@@ -244,7 +292,8 @@ fn with_rules(
             config::Audit::All => AuditLevel::All,
         })
         .host_check(config::is_local(*server.listen));
-    Ok((builder, relays))
+    let directory = neighbours.map(|neighbours| neighbours.directory);
+    Ok(Assembling { builder, relays, directory })
 }
 
 /// Schemes that are needed together, as in `mtls+bearer`.
@@ -256,7 +305,7 @@ fn requirement(schemes: &str) -> SecurityRequirement {
 fn agent_of(
     agent: AgentConfig,
     place: String,
-    context: RelayContext<'_>,
+    context: AgentContext<'_>,
     environment: &Environment,
     served_at: &ServedAt,
 ) -> Result<AgentBuilder, String> {
@@ -299,20 +348,23 @@ fn agent_of(
                     memory_bytes_max: *settings.memory_bytes_max,
                     cpu_s_max: *settings.cpu_s_max,
                 },
+                door: settings.calls.then(|| context.door.clone()),
             };
             AgentBuilder::new(name, exec)
         }
         Kind::Relay(relay) => {
             let own = OwnWords { name, settings: &settings, skills: &skills };
             let builder = relays::relay(&relay, &slug, own, context)?;
-            let builder = match settings.recovery.is_given() || settings.attempts_max.is_given() {
-                true => builder.recovery(recovery),
-                false => builder,
+            with_limits(builder, &settings, recovery)
+        }
+        Kind::Dispatch => {
+            let agents = context.here.clone().only(settings.dispatch_to.value.iter().flatten());
+            let agents = match context.neighbours {
+                Some(neighbours) => neighbours.beside(agents, context.namespace(&slug))?,
+                None => agents,
             };
-            match run_timeout {
-                Some(timeout) => builder.run_max(timeout, run_timeout_max.unwrap_or(timeout)),
-                None => builder,
-            }
+            let builder = AgentBuilder::new(name, Dispatch::new(&slug, agents.clone(), agents));
+            with_limits(builder, &settings, recovery)
         }
     };
     let builder = match *settings.effects {
@@ -339,6 +391,19 @@ fn agent_of(
         .output_modes(settings.output_modes.value.clone().unwrap_or_default())
         .strict_output_modes(*settings.strict_output_modes);
     Ok(with_card(builder, settings, skills))
+}
+
+/// Recovery and time of runs that an agent elsewhere works on: they have limits of their own unless the settings name some.
+fn with_limits(builder: AgentBuilder, settings: &AgentSettings, recovery: Recovery) -> AgentBuilder {
+    let builder = match settings.recovery.is_given() || settings.attempts_max.is_given() {
+        true => builder.recovery(recovery),
+        false => builder,
+    };
+    let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+    match settings.run_timeout_s.map(seconds) {
+        Some(timeout) => builder.run_max(timeout, settings.run_timeout_s_max.map_or(timeout, seconds)),
+        None => builder,
+    }
 }
 
 /// What the card says beside what the agent does: who offers it, where to read on, extensions and skills. Skills that are

@@ -20,7 +20,7 @@ async fn serving(flags: &[&str], variables: &[(&str, &str)], visit: impl AsyncFn
     let config = resolve(layers, &environment, nowhere).unwrap();
     check_build(&config, &environment).unwrap();
     let (listen, examples) = (*config.server.listen, examples(&config));
-    let bound = assemble(config, &environment, None, &ServedAt::default()).unwrap().0.bind(listen).await.unwrap();
+    let bound = assemble(config, &environment, None, &ServedAt::default()).unwrap().server.bind(listen).await.unwrap();
     let text = bound.banner().examples(examples.send, examples.stream).to_string();
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with("curl ")).map(str::to_owned).collect();
     let stop = CancellationToken::new();
@@ -153,7 +153,7 @@ fn what_the_configuration_says_of_a_run_holds() {
         let config = resolve(layers, &environment, nowhere).unwrap();
         let server = with_rules(Server::builder().memory(), config, &environment, &ServedAt::default())
             .unwrap()
-            .0
+            .builder
             .build()
             .unwrap();
         let agents = server.engine().unwrap().agents();
@@ -189,7 +189,7 @@ async fn cards(file: &str) -> (serde_json::Value, serde_json::Value) {
     check_build(&config, &environment).unwrap();
     let bound = assemble(config, &environment, None, &ServedAt::default())
         .unwrap()
-        .0
+        .server
         .bind("127.0.0.1:0".parse().unwrap())
         .await
         .unwrap();

@@ -2,6 +2,9 @@
 //! due, looks at the other agent's task, and delivers what came of it: as the next message of the task whose run made the call, or to
 //! a URL. What is delivered is recorded before it is, so that a crash in between repeats the same delivery, which its receiver
 //! recognises. It also checks the calls of runs from time to time, because the process of a run may have died.
+//!
+//! On a server that starts runs by posts to itself, continuations are looked at by posts, too ([`look_later`]): one when the call is handed over, and
+//! one for each further look. The loop then only finds, once a minute, what no post has come for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +49,14 @@ const AFTER_FAILURE: Duration = Duration::from_millis(500);
 const REMOTE_TIMEOUT: &str = "a2a_remote_timeout";
 const DOWNSTREAM_ERROR: &str = "a2a_downstream_error";
 
+/// Has a continuation looked at when it is due: by the loop or, on a server that posts to itself, by a request that waits until then.
+pub(crate) fn look_later(engine: &EngineState, call: &str) {
+    match &engine.self_fire {
+        Some(self_fire) => self_fire.fire_call(engine, call),
+        None => engine.calls_due.notify_one(),
+    }
+}
+
 pub(crate) async fn continue_forever(engine: Arc<EngineState>) {
     if engine.store.calls().is_none() {
         return;
@@ -75,6 +86,9 @@ async fn work_off(engine: &Arc<EngineState>) -> Result<Duration, StoreError> {
     }
     if !is_all {
         return Ok(Duration::ZERO);
+    }
+    if engine.self_fire.is_some() {
+        return Ok(CONTINUATION_SWEEP);
     }
     let next = calls.next_call_at().await?.map(|at| at.ms_since(engine.now()));
     let next = next.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or_default()));
@@ -136,7 +150,12 @@ async fn work(engine: &Arc<EngineState>, row: CallRow) -> Result<(), StoreError>
 
 async fn step(engine: &EngineState, row: &CallRow, step: ClaimedStep) -> Result<Option<CallRow>, StoreError> {
     let (Some(calls), Some(until)) = (engine.store.calls(), row.claimed_until) else { return Ok(None) };
-    calls.change_call(&row.id, CallStep::Claimed { until, step }).await
+    let is_looked_at_again = matches!(step, ClaimedStep::Again { .. }) && row.status != CallStatus::Inline;
+    let changed = calls.change_call(&row.id, CallStep::Claimed { until, step }).await?;
+    if is_looked_at_again && engine.self_fire.is_some() {
+        look_later(engine, &row.id);
+    }
+    Ok(changed)
 }
 
 enum Look {

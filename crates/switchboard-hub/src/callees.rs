@@ -68,7 +68,7 @@ impl DirectoryCallees {
     }
 
     fn credentials(&self, owner: &Owner, entry: &DirectoryEntry) -> Option<Credentials> {
-        self.caller.as_ref()?.credentials(owner.principal.as_str(), entry)
+        self.caller.as_ref()?.credentials_for(owner, entry)
     }
 }
 

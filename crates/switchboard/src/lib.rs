@@ -79,10 +79,10 @@ pub use serve::{Serve, serve};
 pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
-    A2aService, AccessLog, Authenticator, Banner, Bound, CardForm, ClientCertificate, Compat, Cors, CorvidOptions,
-    Identity, IdentityFromExtensions, Issuer, OrgPeers, OrgSecretPush, OrgSecretPushed, RESERVED, Rules,
-    SelectoolsOptions, ServeError, ServeErrorKind, Server, ServerBuilder, ServerHandle, ServerLimits, SharedSecret,
-    Tls, TlsError, Tokens,
+    A2aService, AccessLog, Authenticator, Banner, Bound, CallDoor, CardForm, ClientCertificate, Compat, Cors,
+    CorvidOptions, DoorPass, Identity, IdentityFromExtensions, Issuer, OrgPeers, OrgSecretPush, OrgSecretPushed,
+    RESERVED, Rules, SelectoolsOptions, ServeError, ServeErrorKind, Server, ServerBuilder, ServerHandle, ServerLimits,
+    SharedSecret, Tls, TlsError, Tokens,
 };
 #[cfg(feature = "server")]
 pub use signals::{Hangups, StopSignals, hangups, stop_signal};
@@ -210,7 +210,7 @@ pub use switchboard_engine::runs::Turn;
 #[cfg(feature = "server")]
 pub use switchboard_engine::runs::{
     AgentCallError, AgentError, ArtifactWriter, Backoff, Call, CallAnswer, CallMessage, CalledBack, Effects,
-    ErrorDetails, Idempotency, Recovery, Replies, Traits, TurnError,
+    ErrorDetails, Idempotency, LeftOver, Recovery, Replies, Traits, TurnError,
 };
 #[cfg(feature = "postgres")]
 pub use switchboard_stores::postgres::PostgresOptions;

@@ -104,12 +104,32 @@ impl Iterator for Events {
     }
 }
 
+/// As [`call`], to one agent of the server.
+pub(super) fn call_agent(addr: SocketAddr, agent: &str, method: &str, params: &Value) -> Value {
+    let (status, mut answer) = post_to(addr, &format!("/agents/{agent}"), method, params, &[]).expect("it is up");
+    let mut body = String::new();
+    answer.read_to_string(&mut body).expect("the answer is read");
+    let mut reply: Value = serde_json::from_str(&body).expect("the answer is JSON");
+    assert!(status == 200 && reply.get("error").is_none(), "{agent} {method}: {status} {reply}");
+    reply["result"].take()
+}
+
 fn post(addr: SocketAddr, method: &str, params: &Value, headers: &[(&str, &str)]) -> Option<(u16, Body)> {
+    post_to(addr, "/", method, params, headers)
+}
+
+fn post_to(
+    addr: SocketAddr,
+    path: &str,
+    method: &str,
+    params: &Value,
+    headers: &[(&str, &str)],
+) -> Option<(u16, Body)> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
     let mut socket = TcpStream::connect(addr).ok()?;
     socket.set_read_timeout(Some(PATIENCE)).ok()?;
     let mut head = format!(
-        "POST / HTTP/1.1\r\nHost: {addr}\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nHost: {addr}\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\n\
          Connection: close\r\nContent-Length: {}\r\n",
         body.len()
     );

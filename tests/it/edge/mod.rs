@@ -16,6 +16,7 @@ mod budgets;
 mod cards;
 mod corvid;
 mod dawdlers;
+mod door;
 mod downloads;
 mod error_page;
 mod errors;

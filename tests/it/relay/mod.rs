@@ -1,7 +1,22 @@
 //! A relay: an agent elsewhere, behind our own server. `cards` is about what its card says, `passing` has our own server as the upstream, `restarted` the same while the
-//! gateway or the upstream goes away, `hostile` an upstream that answers what no relay expects.
+//! gateway or the upstream goes away, `hostile` an upstream that answers what no relay expects, `guarded` who may use a relay, and what it
+//! asks of its upstream.
+//!
+//! What an upstream or a manifest may do wrong, and the test for it:
+//!
+//! | | |
+//! | --- | --- |
+//! | garbage; 200 MB and more; a redirect to a private address | `hostile::garbage_an_endless_answer_and_a_redirect_fail_the_task` |
+//! | another task's id | `hostile::an_update_of_another_task_fails_the_task` |
+//! | a card for another host | `guarded::a_card_that_leads_to_a_private_address_elsewhere_fails_the_task` |
+//! | never ends | `hostile::an_upstream_that_never_ends_can_be_canceled` |
+//! | ends twice | `hostile::an_upstream_that_ends_twice_has_ended_once` |
+//! | a loop of three gateways | `guarded::three_gateways_in_a_circle_end_in_a_named_error` |
+//! | a manifest with a wrong line | `a_wrong_entry_is_named_with_its_line_and_costs_itself_alone` in the directory of the hub |
+//! | two apps with one name | `two_agents_of_one_name_are_reported_and_the_first_is_kept`, there too |
 
 mod cards;
+mod guarded;
 mod hostile;
 mod passing;
 mod restarted;
@@ -12,7 +27,9 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use switchboard::client::Client;
 use switchboard::model::{ArtifactUpdate, Message, Update};
-use switchboard::{AgentBuilder, AgentClient, AgentError, Part, Replies, Role, Server, TaskState, TaskStream, Turn};
+use switchboard::{
+    AgentBuilder, AgentClient, AgentError, Part, Replies, Role, Server, ServerBuilder, TaskState, TaskStream, Turn,
+};
 use switchboard_hub::relay::{Relay, RelayHandle, RelayOptions};
 use tokio::sync::Semaphore;
 
@@ -54,7 +71,19 @@ impl Upstream {
         Self::start_with(|agent| agent).await
     }
 
+    /// One whose card is signed.
+    async fn start_signed(keys: switchboard::SigningKeys) -> Self {
+        Self::start_as(|agent| agent, |server| server.signing_keys(keys)).await
+    }
+
     async fn start_with(change: impl FnOnce(AgentBuilder) -> AgentBuilder) -> Self {
+        Self::start_as(change, |server| server).await
+    }
+
+    async fn start_as(
+        change: impl FnOnce(AgentBuilder) -> AgentBuilder,
+        set: impl FnOnce(ServerBuilder) -> ServerBuilder,
+    ) -> Self {
         let (seen, permits) = (Arc::<Mutex<Vec<Message>>>::default(), Arc::new(Semaphore::new(0)));
         let (all, steps) = (seen.clone(), permits.clone());
         let agent = AgentBuilder::from_fn("Upstream", move |turn: Turn| {
@@ -62,7 +91,7 @@ impl Upstream {
             act(turn, steps.clone())
         });
         let agent = agent.traits(|traits| traits.with_replies(Replies::Either)).input_modes(MODES);
-        let served = Served::start(Server::builder().agent(change(agent))).await;
+        let served = Served::start(set(Server::builder().agent(change(agent)))).await;
         let url = format!("http://{}", served.address);
         Self { _served: served, url, seen, permits }
     }

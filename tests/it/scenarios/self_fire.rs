@@ -6,16 +6,17 @@ use std::time::Duration;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{TaskId, TaskState};
 use switchboard_engine::ports::Dispatch;
-use switchboard_engine::runs::Traits;
+use switchboard_engine::runs::{Traits, Turn};
 
 use crate::support::callers::{at_once, say};
-use crate::support::puppets::{Acts, echo, puppet};
+use crate::support::puppets::{Acts, echo, from_fn, puppet};
 use crate::support::world::{Setup, Stock, World, registered};
 
 /// Notes what was posted. A post is lost on its way, as far as the engine knows, and takes its time.
 #[derive(Default)]
 struct Posts {
     made: Mutex<Vec<TaskId>>,
+    calls: Mutex<Vec<String>>,
     takes: Duration,
 }
 
@@ -29,6 +30,11 @@ impl Dispatch for Posts {
     fn post(&self, task: &TaskId) -> BoxFuture<'static, ()> {
         self.made.lock().unwrap().push(task.clone());
         Box::pin(tokio::time::sleep(self.takes))
+    }
+
+    fn post_call(&self, call: &str) -> BoxFuture<'static, ()> {
+        self.calls.lock().unwrap().push(call.to_owned());
+        Box::pin(std::future::ready(()))
     }
 }
 
@@ -117,6 +123,52 @@ async fn after_a_crash_the_next_process_posts_and_a_post_finds_the_task() {
     assert_eq!(posts.made.lock().unwrap().first(), Some(&task.id));
     assert_eq!(world.engine.process(&task.id).await, Ok(true));
     acts.next().await.returns();
+}
+
+/// One post when the call is handed over and one for each further look, made before the look is due; what no post comes for is found within a
+/// minute.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_nobody_waits_for_is_posted_for_and_found_without_a_post() {
+    let posts = Arc::new(Posts::default());
+    let (mail, acts) = puppet(Traits::default().with_run_max(Duration::from_secs(86_400)));
+    let desk = from_fn(Traits::default(), |turn: Turn| async move {
+        match turn.called_back().await? {
+            Some(back) => Ok(turn.answer(back.text).await?),
+            None => {
+                turn.call("mail", turn.text()).await?;
+                Ok(turn.ask("waiting").await?)
+            }
+        }
+    });
+    let setup = Setup::new().agent(registered("desk", desk)).agent(registered("mail", mail));
+    let world = setup.self_fire(posts.clone()).start();
+    let calls = || posts.calls.lock().unwrap().clone();
+    // The loop has looked once when it began, and looks again in a minute.
+    let task = world.client().send(say("a letter")).await.unwrap();
+    // The other agent was called by an asynchronous send, which a post starts, too.
+    while posts.count() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let called = posts.made.lock().unwrap()[0].clone();
+    assert_eq!(world.engine.process(&called).await, Ok(true));
+    let act = acts.next().await;
+    while calls().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let id = calls()[0].clone();
+    // The look that the post asks for finds the other agent at work, and asks for the next one.
+    assert_eq!(world.engine.process_call(&id).await, Ok(true));
+    assert_eq!(calls(), [id.clone(), id.clone()]);
+    act.turn.answer("sent").await.unwrap();
+    act.returns();
+    // That post is lost.
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    // What is delivered is an asynchronous send, too.
+    assert_eq!(posts.made.lock().unwrap().last(), Some(&task.id));
+    assert_eq!(world.engine.process(&task.id).await, Ok(true));
+    let ended = world.client().task_in(&task.id, TaskState::Completed).await;
+    assert_eq!(ended.artifacts[0].text(), "sent");
+    assert_eq!(calls().len(), 2, "what is over is not posted for");
 }
 
 #[tokio::test(start_paused = true)]

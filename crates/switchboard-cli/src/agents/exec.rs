@@ -35,7 +35,7 @@ use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use switchboard::{Agent, AgentError, Json, Recovery, Traits, Turn, TurnError};
+use switchboard::{Agent, AgentError, CallDoor, DoorPass, Json, Recovery, Traits, Turn, TurnError};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 use tokio::time::{Instant, sleep_until};
@@ -73,13 +73,18 @@ pub(crate) struct Exec {
     /// The user that the command runs as, if not that of the server.
     pub(crate) user: Option<User>,
     pub(crate) confinement: Confinement,
+    /// Where the command calls other agents, if it may.
+    pub(crate) door: Option<CallDoor>,
 }
 
 impl Agent for Exec {
     async fn run(&self, turn: Turn) -> Result<(), AgentError> {
         let deadline = Instant::now() + turn.run_max();
         let file = self.message_file(&turn).await?;
-        match Process::start(self.command(&turn, &file), self.confinement, file.path().to_owned()).await {
+        // The command may call other agents until this run ends, however it ends.
+        let pass = self.door.as_ref().and_then(|door| door.open(&turn));
+        match Process::start(self.command(&turn, &file, pass.as_ref()), self.confinement, file.path().to_owned()).await
+        {
             Ok(process) => self.follow(&turn, process, deadline).await,
             Err(error) => {
                 let details = format!("{:?}: {error}", self.program.given);
@@ -148,7 +153,7 @@ impl Exec {
         }
     }
 
-    fn command(&self, turn: &Turn, file: &MessageFile) -> Command {
+    fn command(&self, turn: &Turn, file: &MessageFile, pass: Option<&DoorPass>) -> Command {
         let (task, owner) = (turn.task(), turn.owner());
         let mut command = Command::new(&self.program.path);
         command
@@ -169,6 +174,9 @@ impl Exec {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
+        if let Some(pass) = pass {
+            command.env("A2A_CALL_URL", pass.url()).env("A2A_CALL_TOKEN", pass.token());
+        }
         if let Some(User { uid, gid }) = self.user {
             command.uid(uid).gid(gid);
         }

@@ -186,6 +186,12 @@ fn kind_of(
     if let Some(stray) = stray.filter(|_| kind != KindName::Relay) {
         return Err(stray.error("only agents of kind \"relay\" have this"));
     }
+    if settings.dispatch_to.is_given() && kind != KindName::Dispatch {
+        return Err(settings.dispatch_to.from.error("only agents of kind \"dispatch\" have this"));
+    }
+    if settings.dispatch_to.as_ref().is_some_and(Vec::is_empty) {
+        return Err(settings.dispatch_to.from.error("expected at least one agent; leave it out for all"));
+    }
     match (is_exec, settings.command.value.take()) {
         (true, Some(command)) => {
             let doubt = match &command {
@@ -204,11 +210,12 @@ fn kind_of(
         }
         (true, None) => Err(from.error("an agent of kind \"exec\" needs a command")),
         (false, command) => {
-            let AgentSettings { shell, env, processes_max, .. } = settings;
+            let AgentSettings { shell, env, calls, processes_max, .. } = settings;
             let AgentSettings { user, new_privileges, memory_bytes_max, cpu_s_max, .. } = settings;
             let stray = command.map(|_| &settings.command.from);
             let stray = stray.or(shell.is_given().then_some(&shell.from));
             let stray = stray.or(env.is_given().then_some(&env.from));
+            let stray = stray.or(calls.is_given().then_some(&calls.from));
             let stray = stray.or(processes_max.is_given().then_some(&processes_max.from));
             let stray = stray.or(user.is_given().then_some(&user.from));
             let stray = stray.or(new_privileges.is_given().then_some(&new_privileges.from));
@@ -221,8 +228,11 @@ fn kind_of(
                 return Ok(Kind::Demo);
             }
             if settings.effects.is_some() {
-                let why = "a relay has effects elsewhere; leave this out";
+                let why = "messages are passed on, and have effects elsewhere; leave this out";
                 return Err(settings.effects.from.error(why));
+            }
+            if kind == KindName::Dispatch {
+                return Ok(Kind::Dispatch);
             }
             match settings.url.value.clone() {
                 Some(url) => {
@@ -302,6 +312,17 @@ impl KindDefaults {
                 output_modes: vec!["*/*".to_owned()],
                 skills: Vec::new(),
             },
+            Kind::Dispatch => {
+                let description = "Passes each message on to the agent here that fits it".to_owned();
+                let skill = built_in_skill("dispatch", "Dispatch", &description, "dispatch");
+                Self {
+                    name: "Dispatch".to_owned(),
+                    description,
+                    input_modes: vec!["*/*".to_owned()],
+                    output_modes: vec!["*/*".to_owned()],
+                    skills: vec![skill],
+                }
+            }
             Kind::Exec { invocation, program, .. } => {
                 // No more than the name of the program: what follows may hold secrets.
                 let file = match invocation {

@@ -104,6 +104,7 @@ pub(crate) enum KindName {
     Demo,
     Exec,
     Relay,
+    Dispatch,
 }
 
 /// What a relay shows its upstream.
@@ -112,6 +113,8 @@ pub(crate) enum CredentialKind {
     Bearer,
     ApiKey,
     Basic,
+    /// The secret of an application.
+    Oauth,
 }
 
 /// What an upstream speaks.

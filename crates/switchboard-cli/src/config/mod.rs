@@ -180,8 +180,13 @@ pub(crate) enum RecoveryConfig {
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Demo,
-    Exec { invocation: Invocation, program: Program },
+    Exec {
+        invocation: Invocation,
+        program: Program,
+    },
     Relay(Box<RelayConfig>),
+    /// Passes each message on to the agent that fits it.
+    Dispatch,
 }
 
 #[cfg(test)]

@@ -45,8 +45,9 @@ pub(crate) fn print(config: &Config) -> Result<String, ConfigError> {
 fn print_agent(text: &mut String, agent: &AgentConfig) -> Result<(), ConfigError> {
     // The file may not say these about an agent that runs no command.
     let mut unused: Vec<&str> = match agent.kind {
-        Kind::Demo | Kind::Relay(_) => {
-            vec!["command", "shell", "env", "processes_max", "user", "new_privileges", "memory_bytes_max", "cpu_s_max"]
+        Kind::Demo | Kind::Relay(_) | Kind::Dispatch => {
+            let of_commands = ["command", "shell", "env", "calls", "processes_max", "user", "new_privileges"];
+            of_commands.into_iter().chain(["memory_bytes_max", "cpu_s_max"]).collect()
         }
         Kind::Exec { .. } => Vec::new(),
     };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use switchboard::Dialect;
-use switchboard::client::{CardKeys, Credentials};
+use switchboard::client::{CardKeys, Credentials, OAuthClient};
 use switchboard_hub::relay::{AcceptedCard, RelayOptions};
 
 use super::choices::{CardChangesName, CredentialKind, RelayDialect, ResendName};
@@ -44,8 +44,17 @@ settings! {
         .flag("--relay-credential-file", "FILE").variable("SWITCHBOARD_RELAY_CREDENTIAL_FILE")
         .unset("no credential").example("\"upstream-token.txt\"").hidden_by("credential_env");
     credential_kind: CredentialKind = Row::new(Choice(words::<CredentialKind>), RELAY,
-            "What the credential is: a token, an API key for the place that the card of the upstream names, or NAME:PASSWORD for HTTP Basic")
+            "What the credential is: a token, an API key for the place that the card of the upstream names, NAME:PASSWORD for HTTP Basic, or the secret \
+             of an application that gets tokens of OAuth 2.0 in its own name (client credentials)")
         .default("bearer");
+    oauth_client_id: Option<String> = Row::new(Text(Ok), RELAY,
+            "The application, as the authorization server of the upstream knows it; credential_kind = \"oauth\" needs it")
+        .unset("none").example("\"gateway\"");
+    oauth_token_url: Option<String> = Row::new(Text(values::web_url), RELAY, "Where tokens are issued, whatever the card of the upstream says")
+        .more("Without it the card chooses where the secret of the application goes.")
+        .unset("what its card says").example("\"https://login.example/token\"");
+    oauth_scopes: Option<Vec<String>> = Row::new(List(Ok), RELAY, "Scopes to ask for")
+        .unset("those that the card requires").example("[\"agents\"]");
     dialect: Option<RelayDialect> = Row::new(Choice(words::<RelayDialect>), RELAY,
             "What the upstream speaks, if its card does not tell")
         .flag("--relay-dialect", "DIALECT").variable("SWITCHBOARD_RELAY_DIALECT")
@@ -190,6 +199,14 @@ impl RelayConfig {
 /// The credential for the upstream, from the variable or the file that a setting names. Its text goes no further.
 fn credentials(settings: &RelaySettings, environment: &Environment, folder: &Path) -> Result<Credentials, ConfigError> {
     let RelaySettings { credential_env, credential_file, credential_kind, .. } = settings;
+    let RelaySettings { oauth_client_id, oauth_token_url, oauth_scopes, .. } = settings;
+    if **credential_kind != CredentialKind::Oauth {
+        let stray = oauth_client_id.is_given().then_some(&oauth_client_id.from);
+        let stray = stray.or(oauth_token_url.is_given().then_some(&oauth_token_url.from));
+        if let Some(from) = stray.or(oauth_scopes.is_given().then_some(&oauth_scopes.from)) {
+            return Err(from.error("this goes with credential_kind = \"oauth\""));
+        }
+    }
     let (text, from) = match (&credential_env.value, &credential_file.value) {
         (Some(_), Some(_)) => {
             return Err(credential_env.from.error("there is a file with a credential, too; keep one of the two"));
@@ -203,6 +220,10 @@ fn credentials(settings: &RelaySettings, environment: &Environment, folder: &Pat
             let unread = |error| credential_file.from.error(format_args!("{} cannot be read: {error}", path.display()));
             (std::fs::read_to_string(folder.join(path)).map_err(unread)?, &credential_file.from)
         }
+        (None, None) if **credential_kind == CredentialKind::Oauth => {
+            let why = "the application needs a secret; add credential_env or credential_file";
+            return Err(credential_kind.from.error(why));
+        }
         (None, None) => return Ok(Credentials::none()),
     };
     let text = text.trim();
@@ -215,6 +236,19 @@ fn credentials(settings: &RelaySettings, environment: &Environment, folder: &Pat
         CredentialKind::Basic => {
             let pair = text.split_once(':').ok_or_else(|| from.error("expected NAME:PASSWORD in the credential"))?;
             Credentials::basic(pair.0, pair.1)
+        }
+        CredentialKind::Oauth => {
+            let Some(id) = oauth_client_id.value.as_deref().map(str::trim).filter(|id| !id.is_empty()) else {
+                return Err(credential_kind.from.error("the application needs a name; add oauth_client_id"));
+            };
+            let mut client = OAuthClient::new(id).with_secret(text);
+            if let Some(url) = &oauth_token_url.value {
+                client = client.with_token_url(url);
+            }
+            if let Some(scopes) = &oauth_scopes.value {
+                client = client.with_scopes(scopes.iter().cloned());
+            }
+            Credentials::oauth(client)
         }
     })
 }

@@ -30,6 +30,7 @@ const CARD: &str = "Card";
 const DIALECTS: &str = "Dialects";
 const COMPAT_DIALECTS: &str = "Compat dialects";
 const RELAY: &str = "Relay";
+const DISPATCH: &str = "Dispatch";
 const SKILL: &str = "Skill";
 const ISSUER: &str = "Identity provider";
 /// The heading that `cli.rs` gives to `--config` and its like.
@@ -197,7 +198,8 @@ settings! {
         .unset("none").example("\"org-secrets.txt\"");
     workspace: Option<PathBuf> = Row::new(Path("folder"), ACCESS,
             "Folder of the workspace of agent-native that this server is an app of")
-        .more("The secrets of organizations are passed on to its other apps (docs/workspace.md).")
+        .more("Agents of this server call its other apps by name, dispatch chooses among them, and the secrets of organizations are \
+               passed on to them (docs/workspace.md).")
         .flag("--workspace", "DIR").variable("SWITCHBOARD_WORKSPACE").unset("none").example("\".\"");
     jwt_issuer: Option<String> = Row::new(ANY, ACCESS, "Identity provider whose tokens are accepted, as their iss names it")
         .more("Its keys are found by OpenID Connect Discovery, unless jwt_keys_url or jwt_keys_file is set. Further providers have an \
@@ -473,7 +475,7 @@ settings! {
         .flag("--agent-version", "VERSION").variable("SWITCHBOARD_AGENT_VERSION")
         .unset("1.0.0; on the cards of selectools and corvid the version of switchboard").example("\"0.1.0\"");
     kind: Option<KindName> = Row::new(Choice(words::<KindName>), AGENT,
-            "What the agent is: exec runs a command for each message, relay passes messages on to an agent elsewhere, demo shows what A2A can do")
+            "What the agent is: exec runs a command for each message, relay passes messages on to an agent elsewhere, dispatch to the one that fits, demo shows what A2A can do")
         .unset("exec if there is a command, relay if there is a url, else demo").example("\"exec\"");
     command: Option<CommandLine> = Row::new(Command, AGENT,
             "Command that answers messages: a program and its arguments, quotes respected")
@@ -485,12 +487,19 @@ settings! {
     url: Option<String> = Row::new(Text(upstream_url), RELAY, "Of a relay: where the agent is that does its work, or its card")
         .more("`[agent.relay]` says how it is called (docs/relay.md).")
         .unset("no relay").example("\"https://weather.example\"");
+    dispatch_to: Option<Vec<String>> = Row::new(List(Ok), DISPATCH,
+            "Of an agent of kind dispatch: the agents that it chooses among, by their slugs here or their ids in the workspace")
+        .more("docs/dispatch.md says how.")
+        .unset("all agents of this server, of the workspace and of remote-agents").example("[\"analytics\", \"mail\"]");
     shell: bool = Row::new(Bool, AGENT, "Give the command to a shell (sh -c)")
         .flag("--exec-shell", "BOOL").variable("SWITCHBOARD_EXEC_SHELL").default("false");
     env: Vec<String> = Row::new(List(values::variable), AGENT,
             "Variable of the server that the command sees, beside PATH, HOME, LANG, TZ and TMPDIR")
         .more("What is known of the message is in variables of its own, whose names begin with A2A_.")
         .flag("--exec-env", "NAME").variable("SWITCHBOARD_EXEC_ENV").default("").example("[\"LC_ALL\"]");
+    calls: bool = Row::new(Bool, AGENT, "Whether the command may call other agents of this server and of its directory")
+        .more("It then finds an address and a token that is good for this run in A2A_CALL_URL and A2A_CALL_TOKEN (docs/exec.md).")
+        .flag("--exec-calls", "BOOL").variable("SWITCHBOARD_EXEC_CALLS").default("true");
     processes_max: u64 = Row::new(Number { min: 1, max: 10_000, unit: "processes" }, AGENT,
             "How many processes of the command may run at once; further tasks wait")
         .default("64");

@@ -212,6 +212,7 @@ fn every_setting_has_a_variable() {
         command = ["tr", "a-z", "A-Z"]
         shell = false
         env = []
+        calls = true
         processes_max = 64
         new_privileges = false
         run_timeout_s = 60

@@ -13,6 +13,7 @@ use crate::cli::{AssignOwnerArgs, DbCommand};
 use crate::config::{DATABASE_NAME, Environment, ServerSettings, Storage, read_layers, secret_keys};
 use crate::data_args::DataArgs;
 use crate::failure::Failure;
+use crate::relays::{REMOTE_AGENTS_NAME, remote_agent_files};
 
 /// Runs the command and returns the text to print.
 ///
@@ -76,6 +77,7 @@ fn backup(database: &Path, to: &Path) -> Result<String, Failure> {
         }
         false => String::new(),
     };
+    let cards = copy_cards(database, to)?;
     let copied = format!("copied to {}", to.display());
     // The copy is made in any case, so that a database that is not to be written can be backed up.
     let unrecorded = match audit_log::record_offline_unless_old(database, &os_user(), "db backup", &copied) {
@@ -85,12 +87,35 @@ fn backup(database: &Path, to: &Path) -> Result<String, Failure> {
         Err(error) => format!("\nnot in the audit log: {error}"),
     };
     Ok(format!(
-        "copied {} to {} ({})\ncheck it: switchboard db verify --file {}{without}{unrecorded}",
+        "copied {} to {} ({})\ncheck it: switchboard db verify --file {}{cards}{without}{unrecorded}",
         database.display(),
         to.display(),
         size(bytes),
         to.display()
     ))
+}
+
+/// Copies the cards that `switchboard agents add` has accepted into a folder beside the copy, and says so. They are files, so that they can be
+/// changed while a server runs, whatever store it has.
+fn copy_cards(database: &Path, to: &Path) -> Result<String, Failure> {
+    let Some(data) = database.parent() else { return Ok(String::new()) };
+    let files = remote_agent_files(data).map_err(Failure::Runtime)?;
+    if files.is_empty() {
+        return Ok(String::new());
+    }
+    let mut folder = to.as_os_str().to_owned();
+    folder.push(".remote-agents");
+    let folder = PathBuf::from(folder);
+    let refuse = |error: std::io::Error| {
+        let (copy, place) = (to.display(), folder.display());
+        Failure::Runtime(format!("the database is in {copy}, but accepted cards cannot be copied to {place}: {error}"))
+    };
+    std::fs::create_dir(&folder).map_err(refuse)?;
+    for file in &files {
+        std::fs::copy(file, folder.join(file.file_name().unwrap_or_default())).map_err(refuse)?;
+    }
+    let (count, place) = (files.len(), folder.display());
+    Ok(format!("\naccepted cards of {count} agents: {place}; they belong into {REMOTE_AGENTS_NAME} of the data folder"))
 }
 
 /// A new key for the secrets of webhooks: made in the file of keys or, if the keys come from a variable, the first of them.

@@ -117,6 +117,34 @@ async fn a_running_server_is_backed_up_and_checked() {
 }
 
 #[tokio::test]
+async fn accepted_cards_are_copied_beside_a_backup() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, database) = serving(folder.path()).await;
+    let cards = database.parent().unwrap().join("remote-agents");
+    std::fs::create_dir(&cards).unwrap();
+    let texts = [("weather.json", r#"{"name": "Weather", "url": "https://w.example"}"#), ("half.json", "{")];
+    for (name, text) in texts {
+        std::fs::write(cards.join(name), text).unwrap();
+    }
+    std::fs::write(cards.join("readme.md"), "no agent").unwrap();
+    let said = db_in(folder.path(), &["backup", "--to", "copy.db"]).unwrap();
+    let copies = folder.path().join("copy.db.remote-agents");
+    let line =
+        format!("accepted cards of 2 agents: {}; they belong into remote-agents of the data folder", copies.display());
+    assert!(said.contains(&line), "{said}");
+    assert_eq!(files_in(&copies), ["half.json", "weather.json"]);
+    for (name, text) in texts {
+        assert_eq!(std::fs::read_to_string(copies.join(name)).unwrap(), text);
+    }
+    // A folder that is there already is not written to; the database was copied.
+    std::fs::create_dir(folder.path().join("other.db.remote-agents")).unwrap();
+    let Err(Failure::Runtime(said)) = db_in(folder.path(), &["backup", "--to", "other.db"]) else {
+        panic!("the folder is there")
+    };
+    assert!(said.contains("the database is in ") && folder.path().join("other.db").exists(), "{said}");
+}
+
+#[tokio::test]
 async fn a_backup_is_in_the_audit_log_if_no_server_uses_the_database() {
     let folder = tempfile::tempdir().unwrap();
     let (server, database) = serving(folder.path()).await;

@@ -4,6 +4,7 @@ use super::Subject;
 use super::given::{RecordWriter, call, now};
 use crate::ports::Calls;
 use crate::ports::calls::{CallRow, CallStatus, CallStep, ClaimedStep};
+use crate::ports::storage::CALL_BYTES;
 use crate::ports::store::Retention;
 
 const CLAIM_MS: u32 = 60_000;
@@ -173,6 +174,27 @@ pub async fn a_continuation_waits_as_long_as_before_when_the_clock_is_set_back(s
     assert_eq!(next_in_ms(subject).await, Some(PAUSE_MS));
     subject.clock().advance_ms(PAUSE_MS);
     assert_eq!(claim(subject, None).await.len(), 1);
+}
+
+pub async fn calls_count_in_the_stored_bytes(subject: &mut dyn Subject) {
+    let stored = |subject: &dyn Subject| subject.store().stats().stored_bytes.expect("few tasks are counted at once");
+    let parent = RecordWriter::completed(subject, "t1").await;
+    let before = stored(subject);
+    handed_over(subject, &parent, "c1").await;
+    calls(subject).open_call(call(subject, &parent, "c1")).await.expect("it is there already");
+    assert_eq!(stored(subject) - before, CALL_BYTES);
+    subject.clock().advance_ms(PAUSE_MS);
+    let claimed = claim(subject, None).await.remove(0);
+    let outcome = format!("{{\"text\":\"{}\"}}", "ä\\n".repeat(5_000));
+    let bytes = outcome.len() as u64;
+    settle(subject, &claimed, ClaimedStep::Deliver { outcome, error: None }).await.expect("the claim holds");
+    assert_eq!(stored(subject) - before, CALL_BYTES + bytes);
+    subject.restart();
+    assert_eq!(stored(subject) - before, CALL_BYTES + bytes, "it is counted again");
+    let retention =
+        Retention { now: now(subject), events_ms: 0, tasks_ms: 0, replies_ms: 0, tasks_max: 100, tasks_batch: 0 };
+    while subject.store().prune(retention, 100).await.expect("answers") > 0 {}
+    assert_eq!(stored(subject), 0);
 }
 
 pub async fn calls_go_with_their_task(subject: &mut dyn Subject) {

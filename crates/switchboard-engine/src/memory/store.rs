@@ -233,12 +233,12 @@ impl Upkeep for MemoryStore {
 
 impl Calls for MemoryStore {
     fn open_call(&self, call: CallRow) -> BoxFuture<'_, Result<CallRow, StoreError>> {
-        answer(Ok(self.lock().calls.open(call)))
+        answer(Ok(self.lock().open_call(call)))
     }
 
     fn change_call(&self, id: &str, step: CallStep) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>> {
         let (mut tables, now) = self.at_present();
-        answer(Ok(tables.calls.change(id, &step, now)))
+        answer(Ok(tables.change_call(id, &step, now)))
     }
 
     fn call(&self, id: &str) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>> {

@@ -12,6 +12,7 @@ use super::audit::AuditTable;
 use super::calls::CallTable;
 use super::due::DueDeliveries;
 use crate::id_hash::{IdHash, SeededHash};
+use crate::ports::calls::{CallRow, CallStep};
 use crate::ports::storage::event_bytes;
 use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, DeliveryKey, LogPage, LoggedCommit, OverStorage, Scope, StoreError,
@@ -243,6 +244,22 @@ impl Tables {
                 self.owner_bytes.insert(record.scope.owner.clone(), 0u64.saturating_add_signed(change));
             }
         }
+    }
+
+    pub(super) fn open_call(&mut self, call: CallRow) -> CallRow {
+        let (key, is_new) = (call.parent, self.calls.get(&call.id).is_none());
+        let opened = self.calls.open(call);
+        if is_new {
+            self.count_bytes(key, opened.stored_bytes().cast_signed());
+        }
+        opened
+    }
+
+    pub(super) fn change_call(&mut self, id: &str, step: &CallStep, now: Timestamp) -> Option<CallRow> {
+        let before = self.calls.get(id)?.stored_bytes();
+        let changed = self.calls.change(id, step, now)?;
+        self.count_bytes(changed.parent, changed.stored_bytes().cast_signed() - before.cast_signed());
+        Some(changed)
     }
 
     fn apply(&mut self, key: TaskKey, commit: Commit, now: Timestamp) {

@@ -54,7 +54,7 @@ async fn cancel(
     engine.write(&record, Command::RequestCancel { metadata }).await.map_err(WriteError::into_protocol)?;
     let running = record.with_head(|head| head.running);
     if !running && !was_canceled {
-        cancel_left_over(engine, &agent, &stored).await;
+        cancel_left_over(engine, &agent, &scope.owner, &stored).await;
     }
     if running && !tell_and_wait(engine, &record).await? && !engine.supervisor.is_draining() {
         engine.reload(&record).await.map_err(WriteError::into_protocol)?;

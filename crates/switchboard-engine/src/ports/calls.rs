@@ -7,6 +7,7 @@
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ContextId, TaskId, Timestamp};
 
+use super::storage::CALL_BYTES;
 use super::task_log::{Scope, StoreError, TaskKey};
 
 /// How often it is checked that the run is still at work which looks after a call.
@@ -157,6 +158,12 @@ pub enum ClaimedStep {
 }
 
 impl CallRow {
+    /// What it counts of the limits of stored bytes.
+    #[must_use]
+    pub fn stored_bytes(&self) -> u64 {
+        CALL_BYTES + self.outcome.as_ref().map_or(0, |outcome| outcome.len() as u64)
+    }
+
     /// Applies a step at this time; false if it may not follow, and then nothing is changed.
     pub fn apply(&mut self, step: &CallStep, now: Timestamp) -> bool {
         if self.status.is_over() {

@@ -1,7 +1,7 @@
 //! How many bytes may be stored: by one task, by all tasks of one owner, and in all. A store counts the bytes with each commit
 //! and refuses the commit that would exceed a limit; it gives them back when a task is compacted or removed.
 //!
-//! What is counted is the content and a fixed number of bytes for each row around it, so that many small rows count too. A store
+//! What is counted is the content and a fixed number of bytes for each row around it, calls of agents included, so that many small rows count too. A store
 //! holds the sums; the rules are here, so that all stores count and refuse alike.
 
 use switchboard_core::error::ProtocolError;
@@ -21,6 +21,10 @@ pub const PIECE_BYTES: u64 = 64;
 pub const KEY_BYTES: u64 = 192;
 /// What a webhook counts. Its URL and its secrets have limits of their own, so it need not be measured.
 pub const WEBHOOK_BYTES: u64 = 8 << 10;
+
+/// What a call of an agent to another one counts besides what is delivered of it. It counts for the owner and in all; a task can make no more of them
+/// than its messages allow.
+pub const CALL_BYTES: u64 = 1 << 10;
 
 /// The end of a turn may take this much beyond a limit, so that a task can always end, and say why.
 pub const ENDING_BYTES_MAX: u64 = 16 << 10;

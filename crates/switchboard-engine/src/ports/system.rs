@@ -51,6 +51,12 @@ pub trait Dispatch: Send + Sync {
     /// Asks for the run of this task. The future ends with the answer, or when there is none; what came of it is logged by the
     /// adapter. A post may be lost, or arrive twice.
     fn post(&self, task: &TaskId) -> BoxFuture<'static, ()>;
+
+    /// Asks for a look at this call that nobody waits for, in the same way.
+    fn post_call(&self, call: &str) -> BoxFuture<'static, ()> {
+        let _ = call;
+        Box::pin(std::future::ready(()))
+    }
 }
 
 pub trait Hints: Send + Sync {

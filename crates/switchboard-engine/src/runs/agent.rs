@@ -11,7 +11,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Json;
 
 use super::fair_slots::FairSlots;
-use super::{AgentError, RunCounters, Turn};
+use super::{AgentError, LeftOver, RunCounters, Turn};
 
 /// An agent: it is given one message at a time and works on it.
 ///
@@ -32,10 +32,10 @@ pub trait Agent: Send + Sync + 'static {
     }
 
     /// Ends what a run has left at work outside, because its task was canceled while no run was at work on it: the task was paused,
-    /// or its run had died. `checkpoint` is the last value that a run of the task kept with [`Turn::checkpoint`]; without one this
-    /// is not called. A run that is at work is told by [`Turn::cancelled`] instead.
-    fn cancel_left_over(&self, checkpoint: Json) -> impl Future<Output = ()> + Send {
-        drop(checkpoint);
+    /// or its run had died. Without a [checkpoint](Turn::checkpoint) this is not called. A run that is at work is told by
+    /// [`Turn::cancelled`] instead.
+    fn cancel_left_over(&self, left: LeftOver) -> impl Future<Output = ()> + Send {
+        drop(left);
         std::future::ready(())
     }
 
@@ -277,6 +277,7 @@ pub type AgentFuture = Pin<Box<dyn Future<Output = Result<(), AgentError>> + Sen
 
 type Start = Arc<dyn Fn(Turn) -> AgentFuture + Send + Sync>;
 type CleanUp = Arc<dyn Fn(Json) -> BoxFuture<'static, ()> + Send + Sync>;
+type CancelLeftOver = Arc<dyn Fn(LeftOver) -> BoxFuture<'static, ()> + Send + Sync>;
 type Admit = Arc<dyn Fn() -> Result<(), ProtocolError> + Send + Sync>;
 
 /// What an agent does, behind closures.
@@ -284,7 +285,7 @@ type Admit = Arc<dyn Fn() -> Result<(), ProtocolError> + Send + Sync>;
 struct Work {
     start: Start,
     clean_up: CleanUp,
-    cancel_left_over: CleanUp,
+    cancel_left_over: CancelLeftOver,
     admit: Admit,
 }
 
@@ -319,9 +320,9 @@ impl AgentSource {
             let agent = cleaner.clone();
             Box::pin(async move { agent.clean_up_after(checkpoint).await })
         };
-        let cancel_left_over = move |checkpoint| -> BoxFuture<'static, ()> {
+        let cancel_left_over = move |left| -> BoxFuture<'static, ()> {
             let agent = canceler.clone();
-            Box::pin(async move { agent.cancel_left_over(checkpoint).await })
+            Box::pin(async move { agent.cancel_left_over(left).await })
         };
         let admit = move || doorkeeper.admit();
         let work = Work {
@@ -349,9 +350,9 @@ impl AgentSource {
             let make = cleaner.clone();
             Box::pin(async move { make().clean_up_after(checkpoint).await })
         };
-        let cancel_left_over = move |checkpoint| -> BoxFuture<'static, ()> {
+        let cancel_left_over = move |left| -> BoxFuture<'static, ()> {
             let make = canceler.clone();
-            Box::pin(async move { make().cancel_left_over(checkpoint).await })
+            Box::pin(async move { make().cancel_left_over(left).await })
         };
         let admit = move || first.admit();
         let work = Work {
@@ -409,7 +410,7 @@ impl AgentSource {
         (self.work.clean_up)(checkpoint)
     }
 
-    pub(crate) fn cancel_left_over(&self, checkpoint: Json) -> BoxFuture<'static, ()> {
-        (self.work.cancel_left_over)(checkpoint)
+    pub(crate) fn cancel_left_over(&self, left: LeftOver) -> BoxFuture<'static, ()> {
+        (self.work.cancel_left_over)(left)
     }
 }

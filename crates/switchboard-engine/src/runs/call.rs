@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 use super::call_ending::{CALL_CANCEL_MAX, CallEnding, cancel_remote, end_call, hand_over};
 use super::run_time::AT_MOST_KEY;
 use super::{AgentCallError, RunEnd, Turn};
+use crate::continuations::look_later;
 use crate::engine_state::EngineState;
 use crate::hops::Hops;
 use crate::ports::calls::{CallRow, CallStatus, CallStep, INLINE_LOOK_MS};
@@ -220,6 +221,15 @@ impl Turn {
         }
     }
 
+    /// The agent of this name, to be called for the owner of this task: one of this server, or one that the server knows by its
+    /// directory. For agents that pass a task on; [`Turn::call`] makes calls that are found again after a crash.
+    ///
+    /// # Errors
+    /// When there is no such agent, or it cannot be called now.
+    pub async fn callee(&self, agent: &str) -> Result<Callee, AgentCallError> {
+        find(self.engine_arc(), self.owner(), agent).await
+    }
+
     async fn begin_call(
         &self,
         name: &str,
@@ -394,7 +404,7 @@ impl Call {
     async fn hand_over(&self, deliver_to: Option<String>) -> Result<(), AgentCallError> {
         self.close();
         self.note(hand_over(self.turn.engine_arc(), deliver_to)).await?;
-        self.turn.engine_arc().calls_due.notify_one();
+        look_later(self.turn.engine_arc(), &self.id);
         Ok(())
     }
 

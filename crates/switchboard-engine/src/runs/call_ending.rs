@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::call::{caller, find};
 use super::{RunEnd, Turn};
+use crate::continuations::look_later;
 use crate::engine_state::EngineState;
 use crate::ports::Callee;
 use crate::ports::calls::{CallRow, CallStep};
@@ -92,7 +93,8 @@ pub(super) async fn end_call(engine: &Arc<EngineState>, row: CallRow, ending: Ca
         CallEnding::HandOver => hand_over(engine, None),
     };
     match calls.change_call(&row.id, step).await {
-        Ok(_) => engine.calls_due.notify_one(),
+        Ok(_) if ending == CallEnding::HandOver => look_later(engine, &row.id),
+        Ok(_) => {}
         Err(error) => tracing::warn!(call = row.id, ?error, "an open call could not be ended"),
     }
 }

@@ -13,6 +13,7 @@ mod call_error;
 mod called_back;
 mod ending;
 mod fair_slots;
+mod left_over;
 mod recovery;
 mod registry;
 mod run_hold;
@@ -30,6 +31,7 @@ pub use call::{Call, CallAnswer, CallMessage, TURN_CALLS_MAX};
 pub use call_error::AgentCallError;
 pub use called_back::CalledBack;
 pub use ending::{AgentError, Histogram, MICROS_BOUNDS, RunCounters, RunEnd, TurnError};
+pub use left_over::LeftOver;
 pub use run_hold::RunHoldUse;
 pub use turn::Turn;
 

@@ -10,6 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
+use switchboard_core::call::Owner;
 use switchboard_core::lifecycle::{Command, Head, Inbound, RunCommand, TurnEnd};
 use switchboard_core::model::{AgentName, Message, Part, Role, TIMED_OUT, TaskState, Timestamp};
 use tokio::time::Instant;
@@ -17,7 +18,7 @@ use tokio::time::Instant;
 use super::call_ending::cancel_calls;
 use super::registry::HeldRun;
 use super::runner::caught;
-use super::{Backoff, Begun, Recovery, Run, RunCounters, RunEnd, RunStart};
+use super::{Backoff, Begun, LeftOver, Recovery, Run, RunCounters, RunEnd, RunStart};
 use crate::commit::{Record, WriteError};
 use crate::engine_state::{EngineState, Registered};
 use crate::limits::Limits;
@@ -75,7 +76,7 @@ pub(super) async fn resume_claimed(
         }
         Verdict::End(end) => {
             match end {
-                End::Canceled => cancel_left_over(engine, &agent, &stored).await,
+                End::Canceled => cancel_left_over(engine, &agent, &record.scope.owner, &stored).await,
                 End::Failed(_) => cancel_calls(engine, stored.key),
             }
             end_claimed(engine, &record, inbound, end, agent.source.runs(), RunEnd::Interrupted).await;
@@ -89,12 +90,18 @@ pub(super) async fn resume_claimed(
 }
 
 /// Lets an agent end what its runs have left at work outside, for a task that was canceled while no run was at work on it.
-pub(crate) async fn cancel_left_over(engine: &Arc<EngineState>, agent: &Registered, stored: &StoredTask) {
+pub(crate) async fn cancel_left_over(
+    engine: &Arc<EngineState>,
+    agent: &Registered,
+    owner: &Owner,
+    stored: &StoredTask,
+) {
     cancel_calls(engine, stored.key);
     let folded = &stored.folded;
     let Some(checkpoint) = folded.checkpoint.as_ref().or(folded.earlier_checkpoint.as_ref()) else { return };
+    let left = LeftOver { checkpoint: checkpoint.clone(), owner: owner.clone(), callees: engine.callees.clone() };
     let at_most = Duration::from_millis(u64::from(engine.limits.clean_up_ms_max));
-    let ending = agent.source.cancel_left_over(checkpoint.clone());
+    let ending = agent.source.cancel_left_over(left);
     let ending = caught(agent, "ending what a canceled task left at work", ending);
     if tokio::time::timeout(at_most, ending).await.is_err() {
         tracing::warn!(task = %stored.head.id, agent = %agent.name, "ending what a canceled task left at work took too long");

@@ -76,6 +76,11 @@ impl SelfFire {
         let _ = tokio::time::timeout(POST_WAIT_MAX, answer).await;
     }
 
+    /// Posts for a call that nobody waits for.
+    pub(crate) fn fire_call(&self, engine: &EngineState, call: &str) {
+        engine.supervisor.spawn(Kind::Delivery, self.dispatch.post_call(call));
+    }
+
     /// Takes the runs out of a list of due ones that only a post may start: posts for those whose pause is over, and ends those
     /// that have waited too long. Returns the others, which the sweeper claims.
     pub(super) async fn hold_back(

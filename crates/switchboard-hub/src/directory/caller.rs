@@ -3,6 +3,7 @@
 use std::fmt;
 
 use switchboard::SharedSecret;
+use switchboard::call::Owner;
 use switchboard::client::{Credentials, SignedTokens};
 
 use super::DirectoryEntry;
@@ -25,6 +26,8 @@ use super::DirectoryEntry;
 pub struct WorkspaceCaller {
     secret: Option<String>,
     org: Option<(String, OrgSecret)>,
+    /// The secrets of the organizations that tenants are.
+    orgs: Option<Box<SharedSecret>>,
     issuer: Option<String>,
     is_bound: bool,
 }
@@ -80,6 +83,14 @@ impl WorkspaceCaller {
         self
     }
 
+    /// The organization is the tenant of the owner that a call is made for ([`WorkspaceCaller::credentials_for`]), with the secrets that a
+    /// server has of it.
+    #[must_use]
+    pub fn with_orgs_of_owners(mut self, secrets: &SharedSecret) -> Self {
+        self.orgs = Some(Box::new(secrets.clone()));
+        self
+    }
+
     /// The address of this program (`iss`).
     #[must_use]
     pub fn with_issuer(mut self, url: impl Into<String>) -> Self {
@@ -93,6 +104,17 @@ impl WorkspaceCaller {
     pub fn bind_to_audience(mut self, on: bool) -> Self {
         self.is_bound = on;
         self
+    }
+
+    /// What proves the owner of a task to an agent: as [`WorkspaceCaller::credentials`], under the name that apps of the workspace know the owner by
+    /// ([`SharedSecret::subject_of`]), and with the tenant as the organization if [`WorkspaceCaller::with_orgs_of_owners`] says so.
+    #[must_use]
+    pub fn credentials_for(&self, owner: &Owner, agent: &DirectoryEntry) -> Option<Credentials> {
+        let (user, tenant) = (SharedSecret::subject_of(owner.principal.as_str()), owner.tenant.as_str());
+        match &self.orgs {
+            Some(secrets) if !tenant.is_empty() => self.clone().with_org_of(tenant, secrets).credentials(user, agent),
+            _ => self.credentials(user, agent),
+        }
     }
 
     /// What proves a user to an agent. None for an agent outside the workspace: it does not know the secret, and a token that is good for

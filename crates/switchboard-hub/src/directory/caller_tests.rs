@@ -3,17 +3,22 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use switchboard::client::Client;
+use switchboard::call::Owner;
+use switchboard::client::{Client, Credentials};
 use switchboard::{AgentBuilder, Server, SharedSecret, Turn};
 
 use super::WorkspaceCaller;
-use crate::directory::{Directory, Sources};
+use crate::directory::{Directory, DirectoryEntry, Sources};
 
 const SHARED: &str = "the-secret-of-all-apps";
 const OF_ORG: &str = "the-secret-of-acme-alone";
 
 /// Calls the app `mail` as Alice and gives back whom it takes her for, or that it refuses.
 async fn taken_for(known: SharedSecret, caller: &WorkspaceCaller, path: &str) -> String {
+    taken(known, path, |entry| caller.credentials("alice@acme.com", entry).unwrap()).await
+}
+
+async fn taken(known: SharedSecret, path: &str, shown: impl FnOnce(&DirectoryEntry) -> Credentials) -> String {
     let who = |turn: Turn| async move {
         let owner = turn.owner();
         Ok(turn.answer(format!("{} of {}", owner.principal, owner.tenant)).await?)
@@ -26,8 +31,7 @@ async fn taken_for(known: SharedSecret, caller: &WorkspaceCaller, path: &str) ->
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let calling = async {
         let entry = agents.find("mail").unwrap();
-        let credentials = caller.credentials("alice@acme.com", entry).unwrap();
-        let client = Client::builder().credentials(credentials).build().unwrap();
+        let client = Client::builder().credentials(shown(entry)).build().unwrap();
         let sent = client.agent(&entry.url).await.unwrap().send_text("who am I?").await;
         drop(stop);
         sent.map_or_else(|error| format!("{:?}", error.kind()), |sent| sent.text())
@@ -51,6 +55,26 @@ async fn an_app_learns_user_and_organization_from_a_token_under_the_shared_secre
     assert_eq!(taken_for(shared(), &of_org_alone, "/apps/mail").await, "Refused");
     let nobody_s = taken_for(shared(), &caller, "/apps/mail").await;
     assert!(nobody_s.contains("alice@acme.com") && !nobody_s.ends_with("acme.com"), "{nobody_s}");
+}
+
+/// A task is passed on for its owner, whom the next app knows by the same name and organization as this one.
+#[tokio::test]
+async fn the_owner_of_a_task_is_the_same_user_at_the_next_app() {
+    let secrets = SharedSecret::new(SHARED).with_org("acme.com", OF_ORG);
+    let owner = Owner { tenant: "acme.com".into(), principal: "a2a-secret#alice@acme.com".into() };
+    let org_alone = SharedSecret::default().with_org("acme.com", OF_ORG);
+    for (caller, known) in [
+        (WorkspaceCaller::new(SHARED).with_orgs_of_owners(&secrets), SharedSecret::new(SHARED)),
+        (WorkspaceCaller::new("").with_orgs_of_owners(&secrets), org_alone),
+    ] {
+        let shown = |entry: &DirectoryEntry| caller.credentials_for(&owner, entry).unwrap();
+        assert_eq!(taken(known, "/apps/mail", shown).await, "a2a-secret#alice@acme.com of acme.com");
+    }
+    // Whoever is known by a token of this server alone has no organization, and keeps the name.
+    let bob = Owner { tenant: "".into(), principal: "bob".into() };
+    let caller = WorkspaceCaller::new(SHARED).with_orgs_of_owners(&secrets);
+    let shown = |entry: &DirectoryEntry| caller.credentials_for(&bob, entry).unwrap();
+    assert_eq!(taken(SharedSecret::new(SHARED), "/apps/mail", shown).await, "a2a-secret#bob of ");
 }
 
 #[tokio::test]

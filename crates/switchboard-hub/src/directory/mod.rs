@@ -56,7 +56,8 @@ struct Inner {
 }
 
 struct Look {
-    at: Instant,
+    /// None before the first look.
+    at: Option<Instant>,
     versions: Vec<(std::path::PathBuf, FileVersion)>,
 }
 
@@ -69,18 +70,23 @@ impl fmt::Debug for Directory {
 impl Directory {
     /// Reads the sources. What is wrong with them is logged and in [`Agents::problems`]; it is no reason not to start.
     pub async fn open(sources: Sources) -> Self {
-        let versions = sources.versions().await;
-        let agents = Agents::of(sources.read().await, &sources);
-        agents.log_problems();
-        let look = Mutex::new(Look { at: Instant::now(), versions });
-        Self { inner: Arc::new(Inner { sources, known: RwLock::new(Arc::new(agents)), look }) }
+        let directory = Self::unread(sources);
+        directory.refresh().await;
+        directory
+    }
+
+    /// A directory whose sources are read when its agents are first asked for, or by [`Directory::refresh`].
+    #[must_use]
+    pub fn unread(sources: Sources) -> Self {
+        let look = Mutex::new(Look { at: None, versions: Vec::new() });
+        Self { inner: Arc::new(Inner { sources, known: RwLock::default(), look }) }
     }
 
     /// The agents as they are now: files that have changed are read again, at most every two seconds, by one caller; others get
     /// what was known before.
     pub async fn agents(&self) -> Arc<Agents> {
         if let Ok(mut look) = self.inner.look.try_lock()
-            && look.at.elapsed() >= LOOK_PAUSE
+            && look.at.is_none_or(|at| at.elapsed() >= LOOK_PAUSE)
         {
             self.look(&mut look).await;
         }
@@ -108,20 +114,22 @@ impl Directory {
 
     async fn look(&self, look: &mut Look) {
         let versions = self.inner.sources.versions().await;
-        look.at = Instant::now();
-        if versions == look.versions {
+        let is_first = look.at.replace(Instant::now()).is_none();
+        if versions == look.versions && !is_first {
             return;
         }
         look.versions = versions;
         let found = self.inner.sources.read().await;
-        let is_in_doubt = found.is_in_doubt;
+        let is_in_doubt = found.is_in_doubt && !is_first;
         let agents = Agents::of(found, &self.inner.sources);
         agents.log_problems();
         if is_in_doubt {
             tracing::warn!("the directory keeps the agents it had, because a manifest cannot be read as a whole");
             return;
         }
-        tracing::info!(agents = agents.entries.len(), problems = agents.problems.len(), "directory read again");
+        if !is_first {
+            tracing::info!(agents = agents.entries.len(), problems = agents.problems.len(), "directory read again");
+        }
         *self.inner.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(agents);
     }
 }

@@ -35,7 +35,10 @@ const REMOTES_MAX: usize = 1_000;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    pub(super) folder: PathBuf,
+    /// None if there is no workspace.
+    pub(super) folder: Option<PathBuf>,
+    /// Further folders of files that each describe an agent outside the workspace.
+    pub(super) remote_folders: Vec<PathBuf>,
     pub(super) manifest: Option<String>,
     pub(super) place: Place,
     pub(super) own_id: Option<String>,
@@ -46,7 +49,20 @@ impl Sources {
     /// Looks in this folder, and in those above it for the root of a workspace.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), ..Self::default() }
+        Self { folder: Some(folder.into()), ..Self::default() }
+    }
+
+    /// No workspace: the agents are those of [`Sources::remote_agents`] and of a manifest that is given.
+    #[must_use]
+    pub fn without_workspace() -> Self {
+        Self::default()
+    }
+
+    /// One more folder of files that each describe an agent outside the workspace.
+    #[must_use]
+    pub fn remote_agents(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.remote_folders.push(folder.into());
+        self
     }
 
     /// Takes what the environment says: the manifest in `AGENT_NATIVE_WORKSPACE_APPS_JSON`, the address of the workspace in
@@ -99,14 +115,14 @@ impl Sources {
     /// Every file that may say something, with its version: two equal answers mean that nothing has changed.
     pub(super) async fn versions(&self) -> Vec<(PathBuf, FileVersion)> {
         let mut versions = Vec::new();
-        let mut files: Vec<PathBuf> = MANIFEST_FILES.iter().map(|file| self.folder.join(file)).collect();
+        let mut files: Vec<PathBuf> = self.manifest_files().map(|(_, file)| file).collect();
         if let Some(root) = self.root().await {
             let apps = root.join("apps");
             files.extend(folders(&apps).await.into_iter().map(|(_, folder)| folder.join("package.json")));
             files.push(root.join("package.json"));
         }
-        for folder in REMOTE_FOLDERS {
-            files.extend(json_files(&self.folder.join(folder)).await.into_iter().map(|(_, file)| file));
+        for folder in self.remotes() {
+            files.extend(json_files(&folder).await.into_iter().map(|(_, file)| file));
         }
         for file in files {
             let version = FileVersion::of(&file).await;
@@ -119,8 +135,8 @@ impl Sources {
     pub(super) async fn read(&self) -> Found {
         let mut found = Found::default();
         self.read_apps(&mut found).await;
-        for folder in REMOTE_FOLDERS {
-            for (stem, file) in json_files(&self.folder.join(folder)).await {
+        for folder in self.remotes() {
+            for (stem, file) in json_files(&folder).await {
                 let source = self.shown(&file);
                 let read = match read_text(&file).await {
                     Ok(Some(text)) => read_remote(&source, &stem, &text, self.place.is_hosted),
@@ -145,8 +161,8 @@ impl Sources {
                 return;
             }
         }
-        for file in MANIFEST_FILES {
-            let text = match read_text(&self.folder.join(file)).await {
+        for (file, path) in self.manifest_files() {
+            let text = match read_text(&path).await {
                 Ok(Some(text)) => text,
                 Ok(None) => continue,
                 Err(what) => {
@@ -182,7 +198,7 @@ impl Sources {
 
     /// The root of the workspace: this folder or one above it, whose `package.json` says so.
     async fn root(&self) -> Option<PathBuf> {
-        for folder in self.folder.ancestors().take(ROOT_LEVELS_MAX + 1) {
+        for folder in self.folder.as_ref()?.ancestors().take(ROOT_LEVELS_MAX + 1) {
             if let Ok(Some(text)) = read_text(&folder.join("package.json")).await
                 && is_workspace_root(&text)
             {
@@ -194,7 +210,18 @@ impl Sources {
 
     /// A file as it is named to people: from the folder of the directory, where it is below that.
     fn shown(&self, file: &Path) -> String {
-        file.strip_prefix(&self.folder).unwrap_or(file).display().to_string()
+        let below = self.folder.as_ref().and_then(|folder| file.strip_prefix(folder).ok());
+        below.unwrap_or(file).display().to_string()
+    }
+
+    fn manifest_files(&self) -> impl Iterator<Item = (&'static str, PathBuf)> {
+        let folder = self.folder.as_ref();
+        MANIFEST_FILES.into_iter().filter_map(move |file| Some((file, folder?.join(file))))
+    }
+
+    fn remotes(&self) -> Vec<PathBuf> {
+        let in_workspace = self.folder.iter().flat_map(|folder| REMOTE_FOLDERS.map(|name| folder.join(name)));
+        in_workspace.chain(self.remote_folders.iter().cloned()).collect()
     }
 }
 

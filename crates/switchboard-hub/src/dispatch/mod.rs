@@ -2,11 +2,12 @@
 //! answers itself.
 //!
 //! `ranking` chooses. What there is to choose from comes through [`Targets`] (`cards` has them for a directory), and
-//! what passes a message on is a [`Forward`] (`relays` has them for a directory).
+//! what passes a message on is a [`Forward`] (`relays` has them for a directory). `server_agents` is both, for the agents of a server.
 
 mod cards;
 mod ranking;
 mod relays;
+mod server_agents;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,11 +15,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Deserialize;
 use serde_json::json;
 use switchboard::call::BoxFuture;
-use switchboard::{Agent, AgentError, Json, Traits, Turn};
+use switchboard::{Agent, AgentError, Json, LeftOver, Traits, Turn};
 
 pub use cards::DirectoryCards;
 pub use ranking::{Candidate, CardIndex, Fit, Ranking};
 pub use relays::DirectoryRelays;
+pub use server_agents::ServerAgents;
 
 use crate::hops::{Hop, Hops};
 
@@ -32,6 +34,12 @@ const AGENTS_LISTED_MAX: usize = 20;
 pub trait Targets: Send + Sync + 'static {
     /// Their cards, as they are known now.
     fn candidates(&self) -> BoxFuture<'_, Vec<Candidate>>;
+
+    /// Those for one turn, where the agents of its server are among them.
+    fn candidates_for<'a>(&'a self, turn: &'a Turn) -> BoxFuture<'a, Vec<Candidate>> {
+        let _ = turn;
+        self.candidates()
+    }
 }
 
 /// A list that does not change.
@@ -46,6 +54,12 @@ pub trait Forward: Send + Sync + 'static {
     /// Works on the turn by having the agent `target` work on it: what that agent writes is written to the turn. `hop` is what
     /// the metadata of the request must say ([`Hop::metadata`]). After a crash it is called again for the same target.
     fn forward<'a>(&'a self, turn: Turn, target: &'a str, hop: Hop) -> BoxFuture<'a, Result<(), AgentError>>;
+
+    /// Ends what a task has left at work elsewhere that was canceled while no run was at work on it.
+    fn cancel_left_over<'a>(&'a self, left: &'a LeftOver) -> BoxFuture<'a, ()> {
+        let _ = left;
+        Box::pin(std::future::ready(()))
+    }
 
     /// What the engine may assume about runs that are passed on.
     fn traits(&self) -> Traits {
@@ -115,8 +129,8 @@ impl<T: Targets, F: Forward> Dispatch<T, F> {
     }
 
     /// The index of the cards, made anew if one of them has changed.
-    async fn indexed(&self) -> Arc<Indexed> {
-        let candidates = self.targets.candidates().await;
+    async fn indexed(&self, turn: &Turn) -> Arc<Indexed> {
+        let candidates = self.targets.candidates_for(turn).await;
         let is_same = |known: &Indexed| {
             let is = |(one, other): (&Candidate, &Candidate)| one.id == other.id && Arc::ptr_eq(&one.card, &other.card);
             known.candidates.len() == candidates.len() && known.candidates.iter().zip(&candidates).all(is)
@@ -136,7 +150,7 @@ impl<T: Targets, F: Forward> Dispatch<T, F> {
         if let Some(chosen) = chosen_before(turn) {
             return Ok(chosen.agent);
         }
-        let indexed = self.indexed().await;
+        let indexed = self.indexed(turn).await;
         let ranking = indexed.index.rank(&turn.text());
         let (task, reason) = (&turn.task().id, ranking.reason());
         match &ranking.choice {
@@ -175,7 +189,7 @@ impl<T: Targets, F: Forward> Agent for Dispatch<T, F> {
             return Ok(turn.reject(error.to_string()).await?);
         }
         let Some(target) = self.choose(&turn).await? else {
-            let indexed = self.indexed().await;
+            let indexed = self.indexed(&turn).await;
             return Ok(turn.answer(nothing_fits(&indexed.candidates)).await?);
         };
         let hop = match hops.next(&self.own_id, &target) {
@@ -190,6 +204,10 @@ impl<T: Targets, F: Forward> Agent for Dispatch<T, F> {
         let hop = hop.parent_turn(&turn.number().to_string());
         let hop = hop.invocation(&format!("{}:{}", task.id, turn.number()));
         self.forward.forward(turn.clone(), &target, hop).await
+    }
+
+    async fn cancel_left_over(&self, left: LeftOver) {
+        self.forward.cancel_left_over(&left).await;
     }
 
     fn traits(&self) -> Traits {

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use switchboard::call::BoxFuture;
-use switchboard::client::ClientBuilder;
-use switchboard::{AgentError, Traits, Turn};
+use switchboard::call::{BoxFuture, Owner};
+use switchboard::client::{ClientBuilder, Credentials};
+use switchboard::{AgentError, LeftOver, Traits, Turn};
 
 use super::Forward;
-use crate::directory::{Directory, DirectoryEntry};
+use crate::directory::{Directory, DirectoryEntry, WorkspaceCaller};
 use crate::hops::Hop;
-use crate::relay::{Relay, RelayOptions};
+use crate::relay::{ChosenUpstream, Relay, RelayOptions, passed_on_to};
 
 type MakeClient = dyn Fn(&DirectoryEntry) -> ClientBuilder + Send + Sync;
 
@@ -46,6 +46,7 @@ type MakeClient = dyn Fn(&DirectoryEntry) -> ClientBuilder + Send + Sync;
 pub struct DirectoryRelays {
     directory: Directory,
     client: Box<MakeClient>,
+    caller: Option<WorkspaceCaller>,
     options: RelayOptions,
     /// By URL. There are no more of them than agents that were once in the directory.
     relays: Mutex<HashMap<String, Arc<Relay>>>,
@@ -64,7 +65,18 @@ impl DirectoryRelays {
         client: impl Fn(&DirectoryEntry) -> ClientBuilder + Send + Sync + 'static,
         options: RelayOptions,
     ) -> Self {
-        Self { directory, client: Box::new(client), options, relays: Mutex::default() }
+        Self { directory, client: Box::new(client), caller: None, options, relays: Mutex::default() }
+    }
+
+    /// Proves to apps of the workspace for whom a message is passed on, by tokens that are signed with its secret.
+    #[must_use]
+    pub fn with_workspace(mut self, caller: WorkspaceCaller) -> Self {
+        self.caller = Some(caller);
+        self
+    }
+
+    fn credentials(&self, owner: &Owner, entry: &DirectoryEntry) -> Option<Credentials> {
+        self.caller.as_ref()?.credentials_for(owner, entry)
     }
 
     fn relay(&self, entry: &DirectoryEntry) -> Result<Arc<Relay>, AgentError> {
@@ -83,7 +95,24 @@ impl Forward for DirectoryRelays {
         Box::pin(async move {
             let agents = self.directory.agents().await;
             let entry = agents.find(target).map_err(|error| AgentError::told(error.to_string()))?;
-            self.relay(entry)?.pass_on(&turn, hop.metadata(None)).await
+            let chosen = ChosenUpstream {
+                target,
+                metadata: hop.metadata(None),
+                credentials: self.credentials(turn.owner(), entry),
+            };
+            self.relay(entry)?.pass_on(&turn, chosen).await
+        })
+    }
+
+    fn cancel_left_over<'a>(&'a self, left: &'a LeftOver) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let Some(target) = passed_on_to(left.checkpoint()) else { return };
+            let agents = self.directory.agents().await;
+            let Ok(entry) = agents.find(&target) else { return };
+            if let Ok(relay) = self.relay(entry) {
+                let credentials = self.credentials(left.owner(), entry);
+                relay.cancel_passed_on(left.checkpoint(), credentials.as_ref()).await;
+            }
         })
     }
 

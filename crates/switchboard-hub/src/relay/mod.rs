@@ -44,10 +44,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard::client::ClientBuilder;
+use switchboard::call::Owner;
+use switchboard::client::{ClientBuilder, Credentials};
 use switchboard::model::AgentCard;
 use switchboard::{
-    Agent, AgentBuilder, AgentError, Backoff, CallError, Dialect, Json, ProtocolError, Recovery, Replies, Traits, Turn,
+    Agent, AgentBuilder, AgentClient, AgentError, Backoff, CallError, Callee, Dialect, Json, LeftOver, ProtocolError,
+    Recovery, Replies, Traits, Turn,
 };
 
 pub use breaker::BreakerState;
@@ -56,6 +58,7 @@ pub use handle::{RelayCounters, RelayHandle};
 pub use metrics::write_metrics;
 pub use pin::{PinnedAgent, card_changes};
 use progress::Progress;
+pub(crate) use session::ChosenUpstream;
 use session::Session;
 use upstream::Upstream;
 
@@ -272,10 +275,49 @@ impl Relay {
         RelayHandle::new(self.upstream.clone())
     }
 
-    /// Has the upstream work on a turn, with this metadata in place of the caller's.
-    pub(crate) async fn pass_on(&self, turn: &Turn, metadata: Json) -> Result<(), AgentError> {
-        Box::pin(Session::run(&self.upstream, turn, Some(metadata))).await
+    /// Has the upstream, which was chosen for this turn, work on it.
+    pub(crate) async fn pass_on(&self, turn: &Turn, chosen: ChosenUpstream<'_>) -> Result<(), AgentError> {
+        Box::pin(Session::run(&self.upstream, turn, Some(chosen))).await
     }
+
+    /// Cancels what a canceled task has left at the upstream.
+    pub(crate) async fn cancel_passed_on(&self, checkpoint: &Json, credentials: Option<&Credentials>) {
+        if let Ok(progress) = checkpoint.deserialize::<Progress>() {
+            session::cancel_left_over(&self.upstream, &progress, credentials).await;
+        }
+    }
+}
+
+/// Has an agent of this server work on a turn, for the owner of its task: as a relay does, without a socket in between.
+pub(crate) async fn pass_on_here(
+    turn: &Turn,
+    callee: &Callee,
+    options: RelayOptions,
+    metadata: Json,
+) -> Result<(), AgentError> {
+    let upstream = Upstream::here(&callee.id, called_for(turn.owner(), callee), options);
+    let chosen = ChosenUpstream { target: &callee.id, metadata, credentials: None };
+    Box::pin(Session::run(&upstream, turn, Some(chosen))).await
+}
+
+/// Cancels what a canceled task has left at an agent of this server.
+pub(crate) async fn cancel_passed_on_here(owner: &Owner, callee: &Callee, checkpoint: &Json) {
+    if let Ok(progress) = checkpoint.deserialize::<Progress>() {
+        let upstream = Upstream::here(&callee.id, called_for(owner, callee), RelayOptions::default());
+        session::cancel_left_over(&upstream, &progress, None).await;
+    }
+}
+
+/// The name under which the agent was chosen that a task was passed on to.
+pub(crate) fn passed_on_to(checkpoint: &Json) -> Option<String> {
+    checkpoint.deserialize::<Progress>().ok()?.target
+}
+
+fn called_for(owner: &Owner, callee: &Callee) -> AgentClient {
+    AgentClient::new(callee.endpoint.clone()).with_caller(|caller| {
+        caller.authenticated = *owner != Owner::default();
+        caller.owner = owner.clone();
+    })
 }
 
 impl Agent for Relay {
@@ -284,10 +326,8 @@ impl Agent for Relay {
         Box::pin(Session::run(&self.upstream, &turn, None)).await
     }
 
-    async fn cancel_left_over(&self, checkpoint: Json) {
-        if let Ok(progress) = checkpoint.deserialize::<Progress>() {
-            session::cancel_left_over(&self.upstream, &progress).await;
-        }
+    async fn cancel_left_over(&self, left: LeftOver) {
+        self.cancel_passed_on(left.checkpoint(), None).await;
     }
 
     fn admit(&self) -> Result<(), ProtocolError> {

@@ -23,6 +23,9 @@ pub(super) struct Progress {
     /// The number of the last event that was passed on, where the upstream numbers its events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cursor: Option<u64>,
+    /// The name under which the upstream was chosen, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) target: Option<String>,
     /// Whether the task at the upstream has ended: it takes no more messages.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) ended: bool,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard::call::SendMessage;
+use switchboard::client::Credentials;
 use switchboard::model::redact::redact_message;
 use switchboard::model::{Message, MessageId, Task, TaskId, TaskStatus};
 use switchboard::{
@@ -72,12 +73,24 @@ fn passed_on(turn: &Turn) -> Result<Json, HopError> {
     Hops::read(turn.metadata()).relayed(turn.agent().as_str(), said.as_ref())
 }
 
+/// An upstream that was chosen for one turn.
+pub(crate) struct ChosenUpstream<'c> {
+    /// The name that it was chosen by.
+    pub(crate) target: &'c str,
+    /// What the request to it says beside the message.
+    pub(crate) metadata: Json,
+    /// What it is called with, if not with the credentials of the relay.
+    pub(crate) credentials: Option<Credentials>,
+}
+
 pub(super) struct Session<'a> {
     upstream: &'a Upstream,
     turn: &'a Turn,
     /// What the request to the upstream says beside the message.
     metadata: Json,
     progress: Progress,
+    /// In place of those of the relay.
+    credentials: Option<Credentials>,
     /// Whether `progress` differs from what was stored last.
     is_unsaved: bool,
     /// The task at the upstream that the message goes on with.
@@ -104,17 +117,36 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// `metadata` is what the request to the upstream says, if not what the request to us said.
-    pub(super) async fn run(upstream: &'a Upstream, turn: &'a Turn, metadata: Option<Json>) -> Result<(), AgentError> {
-        let metadata = match metadata.map_or_else(|| passed_on(turn), Ok) {
+    /// `chosen` says what differs from the configuration and the request to us, where the upstream was chosen for this turn.
+    pub(super) async fn run(
+        upstream: &'a Upstream,
+        turn: &'a Turn,
+        chosen: Option<ChosenUpstream<'_>>,
+    ) -> Result<(), AgentError> {
+        let (metadata, target, credentials) = match chosen {
+            Some(ChosenUpstream { target, metadata, credentials }) => (Ok(metadata), Some(target), credentials),
+            None => (passed_on(turn), None, None),
+        };
+        let metadata = match metadata {
             Ok(metadata) => metadata,
             Err(error) => {
                 tracing::warn!(task = %turn.task().id, %error, "message refused");
                 return Ok(turn.reject(error.to_string()).await?);
             }
         };
-        let _counted = upstream.begin_turn();
         let mut session = Self::new(upstream, turn, metadata)?;
+        session.progress.target = target.map(str::to_owned);
+        session.credentials = credentials;
+        let _permit = tokio::select! {
+            biased;
+            permit = upstream.call_permit() => permit,
+            () = turn.cancelled() => {
+                // An earlier attempt may have sent the message.
+                session.cancel().await;
+                return Ok(());
+            }
+        };
+        let _counted = upstream.begin_turn();
         match session.work().await {
             Ok(()) | Err(Fault::Turn(TurnError::Stopped)) => Ok(()),
             Err(Fault::Canceled) => {
@@ -152,6 +184,7 @@ impl<'a> Session<'a> {
             turn,
             metadata,
             progress,
+            credentials: None,
             is_unsaved: false,
             goes_on_with,
             known_context,
@@ -165,6 +198,11 @@ impl<'a> Session<'a> {
             heard_at: now,
             began_at: now,
         })
+    }
+
+    /// The upstream, as this turn calls it.
+    async fn agent(&self) -> Result<AgentClient, CallError> {
+        Ok(with_credentials(self.upstream.agent().await?, self.credentials.as_ref()))
     }
 
     async fn work(&mut self) -> Result<(), Fault> {
@@ -232,7 +270,7 @@ impl<'a> Session<'a> {
         if let Err(refused) = self.upstream.accepts_card() {
             return Ok(Err(refused.into()));
         }
-        let found = self.unless_canceled(self.upstream.agent()).await?;
+        let found = self.unless_canceled(self.agent()).await?;
         let agent = match found {
             Ok(agent) => agent,
             Err(error) => {
@@ -421,7 +459,7 @@ impl<'a> Session<'a> {
     }
 
     async fn cancel_and_settle(&mut self) -> Result<(), CallError> {
-        let agent = self.upstream.agent().await?;
+        let agent = self.agent().await?;
         if self.progress.task.is_none() && self.has_sent && self.upstream.may_resend(&agent) {
             // The message was on its way: sent again, its stream begins with its task.
             let key = self.message_id();
@@ -457,13 +495,20 @@ enum Answered {
     Message(Message),
 }
 
+fn with_credentials(agent: AgentClient, credentials: Option<&Credentials>) -> AgentClient {
+    match credentials {
+        Some(credentials) => agent.with_credentials(credentials.clone()),
+        None => agent,
+    }
+}
+
 /// Cancels what a task that no run works on has left at the upstream.
-pub(super) async fn cancel_left_over(upstream: &Upstream, progress: &Progress) {
+pub(super) async fn cancel_left_over(upstream: &Upstream, progress: &Progress, credentials: Option<&Credentials>) {
     let Some(id) = progress.task_id().filter(|_| !progress.ended) else { return };
     let canceling = async {
         loop {
             let canceled = match upstream.agent().await {
-                Ok(agent) => cancel_task(&agent, &id).await.map(drop),
+                Ok(agent) => cancel_task(&with_credentials(agent, credentials), &id).await.map(drop),
                 Err(error) => Err(error),
             };
             match canceled {

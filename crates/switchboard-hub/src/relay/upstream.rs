@@ -25,8 +25,7 @@ const CARD_LOOK_MAX: Duration = Duration::from_secs(5);
 
 pub(super) struct Upstream {
     url: String,
-    reference: CardReference,
-    client: Client,
+    way: Way,
     options: RelayOptions,
     known: Mutex<Option<Known>>,
     breaker: Mutex<Breaker>,
@@ -40,7 +39,19 @@ pub(super) struct Upstream {
     /// The changes of the card that are not accepted.
     refused: Mutex<Option<String>>,
     in_flight: AtomicU64,
+    /// One permit for each task that may be at work at the upstream, whether it is the relay's own or was dispatched.
+    calls: Semaphore,
     streams: Semaphore,
+}
+
+/// How the upstream is called.
+enum Way {
+    Remote {
+        reference: CardReference,
+        client: Client,
+    },
+    /// It is an agent of this server, and called for the owner of one task.
+    Here(Box<AgentClient>),
 }
 
 /// What the configuration of a relay says about its card in place of the upstream.
@@ -79,24 +90,34 @@ impl Upstream {
         let mut retry = RetryPolicy::never();
         retry.attempts_max = 0;
         let client = client.limits(limits).retry(retry).build().map_err(|error| RelayError(error.to_string()))?;
+        Ok(Self::over(url, Way::Remote { reference, client }, options, shown))
+    }
+
+    /// An agent of this server.
+    pub(super) fn here(name: &str, agent: AgentClient, options: RelayOptions) -> Self {
+        Self::over(name, Way::Here(Box::new(agent)), options, Box::new(|_| ()))
+    }
+
+    fn over(url: &str, way: Way, options: RelayOptions, shown: ShownCard) -> Self {
         let rate = options.sends_per_second_max.map(|per_second| Mutex::new(Rate::new(per_second, Instant::now())));
+        let calls = Semaphore::new(options.calls_max.clamp(1, Semaphore::MAX_PERMITS));
         let streams = Semaphore::new(options.streams_max.min(Semaphore::MAX_PERMITS));
-        Ok(Self {
+        Self {
             url: url.to_owned(),
-            reference,
-            client,
+            way,
             options,
             live: LiveCard::default(),
             shown,
             kept: Mutex::default(),
             refused: Mutex::default(),
             in_flight: AtomicU64::default(),
+            calls,
             streams,
             known: Mutex::default(),
             breaker: Mutex::default(),
             rate,
             counters: RelayCounters::default(),
-        })
+        }
     }
 
     pub(super) fn url(&self) -> &str {
@@ -113,6 +134,9 @@ impl Upstream {
 
     /// The upstream, as its newest card has it. Where that cannot be had, the last known card counts.
     pub(super) async fn agent(&self) -> Result<AgentClient, CallError> {
+        if let Way::Here(agent) = &self.way {
+            return Ok((**agent).clone());
+        }
         let known = {
             let mut known = lock(&self.known);
             match &mut *known {
@@ -138,11 +162,15 @@ impl Upstream {
 
     /// Asks for the card, which the client may have, and makes it that of the relay.
     pub(super) async fn look(&self) -> Result<AgentClient, CallError> {
-        let found = self.client.discover_at(&self.reference).await?;
+        let (reference, client) = match &self.way {
+            Way::Here(agent) => return Ok((**agent).clone()),
+            Way::Remote { reference, client } => (reference, client),
+        };
+        let found = client.discover_at(reference).await?;
         self.compare(&found)?;
         let agent = match self.options.dialect {
-            Some(dialect) => self.client.agent_in(&self.url, dialect).await?,
-            None => self.client.agent_at(&self.reference).await?,
+            Some(dialect) => client.agent_in(&self.url, dialect).await?,
+            None => client.agent_at(reference).await?,
         };
         *lock(&self.known) = Some(Known { agent: agent.clone(), looked: Instant::now() });
         self.show(found.card());
@@ -195,8 +223,8 @@ impl Upstream {
         if let Some(accepted) = self.options.accepted_card.as_ref().and_then(AcceptedCard::read) {
             self.show(&accepted);
         }
-        let Some(file) = &self.options.card_file else { return };
-        match self.client.discover_at(&CardReference::File(file.clone())).await {
+        let (Some(file), Way::Remote { client, .. }) = (&self.options.card_file, &self.way) else { return };
+        match client.discover_at(&CardReference::File(file.clone())).await {
             Ok(found) => {
                 self.show(found.card());
                 *lock(&self.kept) = Some(found);
@@ -244,6 +272,11 @@ impl Upstream {
             Some(wait) => refuse("the agent behind this one cannot be reached".to_owned(), wait),
             None => Ok(()),
         }
+    }
+
+    /// Waits for the right to one more task at the upstream. None never comes, because the semaphore is not closed.
+    pub(super) async fn call_permit(&self) -> Option<SemaphorePermit<'_>> {
+        self.calls.acquire().await.ok()
     }
 
     /// Counts a turn until what is returned is dropped.
@@ -356,10 +389,21 @@ async fn write_whole(file: &Path, content: &[u8]) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
     use switchboard::client::Client;
 
     use super::super::RelayOptions;
     use super::{Admission, Upstream};
+
+    #[tokio::test]
+    async fn tasks_beyond_the_limit_wait() {
+        let options = RelayOptions { calls_max: 1, ..RelayOptions::default() };
+        let upstream = Upstream::new("http://127.0.0.1:1", Client::builder(), options, Box::new(|_| ())).unwrap();
+        let first = upstream.call_permit().await;
+        assert!(first.is_some() && upstream.call_permit().now_or_never().is_none());
+        drop(first);
+        assert!(upstream.call_permit().now_or_never().is_some());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn messages_beyond_the_rate_wait() {

@@ -83,17 +83,32 @@ impl Ledger<'_> {
         let checksum = of_call(call_no, call.parent.0, &call.id, status, due_at, &record);
         insert.execute(params![call_no, call.id, call.parent.0, status, due_at, record, checksum])?;
         self.count_rows(1, record.len());
+        self.count_call(call.parent.0, signed(call.stored_bytes()))?;
         Ok(call.clone())
     }
 
     pub(super) fn change_call(&mut self, id: &str, step: &CallStep) -> Result<Option<CallRow>, Failure> {
         let Some(Found { call_no, mut call }) = find(self.connection, id)? else { return Ok(None) };
+        let before = signed(call.stored_bytes());
         if !call.apply(step, self.now) {
             return Ok(None);
         }
         self.count_rows(1, 0);
         write_call(self.connection, call_no, &call)?;
+        self.count_call(call.parent.0, signed(call.stored_bytes()) - before)?;
         Ok(Some(call))
+    }
+
+    /// Counts bytes that the calls of a task have more than before.
+    fn count_call(&mut self, task_no: i64, change: i64) -> Result<(), Failure> {
+        if change == 0 {
+            return Ok(());
+        }
+        let mut select = self.connection.prepare_cached("SELECT scope_no FROM task WHERE task_no = ?1")?;
+        match select.query_row([task_no], |row| row.get(0)).optional()? {
+            Some(scope_no) => self.count_stored(scope_no, change),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn claim_calls(

@@ -15,7 +15,7 @@ use super::quarantine::Quarantined;
 use super::rows::{AFTER_TASK, TASK_COLUMNS, log_no, signed, task_columns, version_of};
 use super::schema::VERSION_MAX;
 use super::totals::{CountChange, Totals};
-use super::usage::{bytes_of_piece, bytes_of_row};
+use super::usage::{bytes_of_calls, bytes_of_piece, bytes_of_row};
 use crate::record::{phase_from_number, phase_number, state_from_number};
 
 /// How many tasks are examined at once.
@@ -219,6 +219,7 @@ impl Ledger<'_> {
 
     /// Removes the task's row at once. Its log and chunks are removed now if they are few, and in slices otherwise.
     fn remove(&mut self, task_no: i64, closed: Closed) -> Result<(), Failure> {
+        let bytes = closed.bytes + bytes_of_calls(self.connection, task_no)?;
         let run = |sql: &str| self.connection.prepare_cached(sql)?.execute([task_no]);
         let rows = run("DELETE FROM task WHERE task_no = ?1")?
             + run("DELETE FROM push WHERE task_no = ?1")?
@@ -231,7 +232,7 @@ impl Ledger<'_> {
         }
         let from = (closed.phase == phase_number(Phase::Live)).then_some(closed.state);
         self.count_changes.push(CountChange { scope_no: closed.scope_no, from, to: None, records: -1 });
-        self.count_stored(closed.scope_no, -closed.bytes)?;
+        self.count_stored(closed.scope_no, -bytes)?;
         self.effects.push(Effect::Removed(TaskId::from(closed.id)));
         if !self.remove_slice(task_no)? {
             self.connection.prepare_cached("INSERT INTO removal (task_no) VALUES (?1)")?.execute([task_no])?;

@@ -3,7 +3,7 @@
 //! number of tasks (`census.rs`), and the writer keeps the changes since. So a crash cannot make them wrong.
 //!
 //! What is counted is said in `switchboard_engine::ports::storage`. A commit that waits to be filed is counted when it is written;
-//! the row of its task gets its bytes when it is filed.
+//! the row of its task gets its bytes when it is filed. Calls of agents are in the sums alone.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use rusqlite::Connection;
 use switchboard_engine::id_hash::IdHash;
-use switchboard_engine::ports::storage::{COMMIT_BYTES, KEY_BYTES, PIECE_BYTES, TASK_BYTES, WEBHOOK_BYTES};
+use switchboard_engine::ports::storage::{CALL_BYTES, COMMIT_BYTES, KEY_BYTES, PIECE_BYTES, TASK_BYTES, WEBHOOK_BYTES};
 use switchboard_engine::ports::store::{Commit, StoredBytes};
 
 use super::error::Failure;
@@ -162,6 +162,17 @@ pub(super) fn bytes_of_piece(piece: i64) -> i64 {
     piece + signed(PIECE_BYTES)
 }
 
+/// The bytes of calls, and how many they are. A record that is damaged counts as a call alone.
+const CALL_SUMS: &str = "count(*), coalesce(sum(CASE WHEN json_valid(call.record)
+    THEN coalesce(octet_length(call.record ->> '$.outcome'), 0) ELSE 0 END), 0)";
+
+/// The bytes that the calls of a task count in the sums.
+pub(super) fn bytes_of_calls(connection: &Connection, task_no: i64) -> Result<i64, Failure> {
+    let mut select = connection.prepare_cached(&format!("SELECT {CALL_SUMS} FROM call WHERE task_no = ?1"))?;
+    let (calls, outcomes): (i64, i64) = select.query_row([task_no], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(signed(CALL_BYTES) * calls + outcomes)
+}
+
 /// What is stored of a task, counted from its rows. Commits that wait to be filed are not among them.
 pub(super) fn bytes_of_task(connection: &Connection, task_no: i64, push_configs: i64) -> Result<i64, Failure> {
     let mut log = connection.prepare_cached(
@@ -199,6 +210,13 @@ pub(super) fn count(connection: &Connection) -> rusqlite::Result<Counted> {
     let mut rows = select.query([i64::from(VERSION_BITS), signed(VERSION_MAX)])?;
     while let Some(row) = rows.next()? {
         *by_scope.entry(row.get(0)?).or_default() += bytes_of_row(row.get(1)?, false);
+    }
+    let calls = format!("SELECT task.scope_no, {CALL_SUMS} FROM call JOIN task USING (task_no) GROUP BY task.scope_no");
+    let mut select = connection.prepare(&calls)?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let (calls, outcomes): (i64, i64) = (row.get(1)?, row.get(2)?);
+        *by_scope.entry(row.get(0)?).or_default() += signed(CALL_BYTES) * calls + outcomes;
     }
     let mut counted = Counted { all: by_scope.values().sum(), owners: HashMap::default() };
     let mut select =

@@ -23,6 +23,7 @@ use super::edge::shared::choice;
 use super::exposure::BuiltExposure;
 use super::host::{Host, MountedEndpoint};
 use super::internal::dispatch::SelfPoster;
+use super::internal::door::CallDoor;
 use super::internal::token::InternalTokens;
 use super::limits::ServerLimits;
 use super::operator::metrics::MetricsSource;
@@ -71,6 +72,7 @@ pub(crate) struct Parts {
     pub(crate) reloads: Reloads,
     /// Set if asynchronous sends are started by posts.
     pub(crate) self_poster: Option<Arc<SelfPoster>>,
+    pub(crate) call_door: Option<CallDoor>,
     /// The other apps of organizations.
     pub(crate) org_peers: Option<Arc<dyn OrgPeers>>,
     pub(crate) more_metrics: Vec<MetricsSource>,
@@ -193,6 +195,7 @@ impl ServerBuilder {
             internal_tokens,
             reloads,
             self_poster,
+            call_door: self.call_door,
             org_peers: self.org_peers,
             more_metrics: self.more_metrics,
         };

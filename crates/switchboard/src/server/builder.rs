@@ -22,6 +22,7 @@ use super::edge::access_log::AccessLog;
 use super::edge::admit::Cors;
 use super::exposure::Exposure;
 use super::host::StoreChoice;
+use super::internal::door::CallDoor;
 use super::internal::settings::SelfFire;
 use super::limits::ServerLimits;
 use super::operator::metrics::MetricsSource;
@@ -87,6 +88,7 @@ pub struct ServerBuilder {
     pub(super) exposure: Exposure,
     pub(super) access: Access,
     pub(super) self_fire: SelfFire,
+    pub(super) call_door: Option<CallDoor>,
     pub(super) more_metrics: Vec<MetricsSource>,
     pub(super) callees: Option<Arc<dyn Callees>>,
 }
@@ -131,6 +133,7 @@ impl ServerBuilder {
             exposure: Exposure::default(),
             access: Access::default(),
             self_fire: SelfFire::default(),
+            call_door: None,
             org_peers: None,
             more_metrics: Vec::new(),
             callees: None,

@@ -36,6 +36,7 @@ pub use edge::access_log::AccessLog;
 pub use edge::admit::Cors;
 pub use edge::authorize::Rules;
 pub use edge::service::A2aService;
+pub use internal::door::{CallDoor, DoorPass};
 pub use limits::ServerLimits;
 #[cfg(feature = "sqlite")]
 pub use operator::offline::OfflineOutbox;

@@ -69,11 +69,15 @@ impl Server {
         if local_addr.ip().is_loopback() {
             self.parts.host_check = true;
         }
-        self.parts.host.start();
         let (url, certified_host) = match &self.parts.tls {
             None => (format!("http://{}", reachable(local_addr)), None),
             Some(tls) => secure_url(tls, local_addr, self.parts.public_url.as_ref()),
         };
+        // Runs that go on at once are told where to call.
+        if let Some(door) = &self.parts.call_door {
+            door.served_at(&url, reachable(local_addr).ip());
+        }
+        self.parts.host.start();
         let origins = Origins::of_port(url.clone(), local_addr.port());
         let host = self.parts.host.clone();
         let shared = Arc::new(self.parts.share(origins, certified_host));

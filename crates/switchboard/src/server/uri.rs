@@ -18,6 +18,7 @@ pub const RESERVED: &[&str] = &[
     "api",
     ".well-known",
     "_agent-native",
+    "_switchboard",
     "healthz",
     "readyz",
     "metrics",

@@ -29,6 +29,7 @@ fn exec(program: Program) -> Exec {
         processes_max: 8,
         user: None,
         confinement: Confinement { no_new_privileges: true, ..Confinement::default() },
+        door: Some(CallDoor::new()),
     }
 }
 

@@ -29,7 +29,7 @@ fn the_example_file_shows_every_setting() {
     expect_file!["../../../switchboard.example.toml"].assert_eq(&example);
 }
 
-const EXCLUSIVE: [&str; 11] = [
+const EXCLUSIVE: [&str; 13] = [
     "tokens_file",
     "rules_file",
     "api_key_env",
@@ -38,6 +38,8 @@ const EXCLUSIVE: [&str; 11] = [
     "secrets_key_file",
     "url",
     "credential_",
+    "oauth_",
+    "dispatch_to",
     "authorities",
     "card_keys",
     "store = ",

@@ -58,6 +58,30 @@ fn a_wrong_file_is_refused_with_line_and_key() {
             "3: agent[0].recovery_reason: this goes with recovery = \"fail\"",
         ),
         (
+            "[[agent]]\nname = \"X\"\ndispatch_to = [\"a\"]",
+            "3: agent[0].dispatch_to: only agents of kind \"dispatch\" have this",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\nkind = \"dispatch\"\ndispatch_to = []",
+            "4: agent[0].dispatch_to: expected at least one agent; leave it out for all",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\nkind = \"dispatch\"\ncommand = \"cat\"",
+            "4: agent[0].command: only agents of kind \"exec\" have this",
+        ),
+        (
+            "[[agent]]\nname = \"X\"\nkind = \"dispatch\"\nurl = \"https://a.example\"",
+            "4: agent[0].url: only agents of kind \"relay\" have this",
+        ),
+        (
+            "[[agent]]\nurl = \"https://a.example\"\n[agent.relay]\noauth_client_id = \"x\"",
+            "4: agent[0].relay.oauth_client_id: this goes with credential_kind = \"oauth\"",
+        ),
+        (
+            "[[agent]]\nurl = \"https://a.example\"\n[agent.relay]\ncredential_kind = \"oauth\"",
+            "4: agent[0].relay.credential_kind: the application needs a secret; add credential_env or credential_file",
+        ),
+        (
             "[[agent]]\nname = \"X\"\n[agent.compat]\ndialect = \"0.3\"",
             "4: agent[0].compat.dialect: expected agent-native or selectools or nexus, got \"0.3\"",
         ),

@@ -18,7 +18,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use switchboard_core::call::Owner;
 use switchboard_core::lifecycle::{Folded, Head, Inbound};
-use switchboard_core::model::{AgentName, Json, Message, PartContent, Task, TaskId, Timestamp};
+use switchboard_core::model::{AgentCard, AgentName, Json, Message, PartContent, Task, TaskId, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::attached::Writes;
@@ -242,6 +242,13 @@ impl Turn {
     #[must_use]
     pub fn agent(&self) -> &AgentName {
         &self.inner.record.scope.agent
+    }
+
+    /// The agents of this server, this one included, with their cards as they are now, in the order of their names.
+    #[must_use]
+    pub fn agents_here(&self) -> Vec<(AgentName, Arc<AgentCard>)> {
+        let agents = &self.inner.engine.agents;
+        self.inner.engine.served.iter().filter_map(|name| Some((name.clone(), agents.get(name)?.card.get()))).collect()
     }
 
     /// Whose task this is, as proved by the caller's credential.

@@ -117,7 +117,7 @@ impl Session<'_> {
                 self.unless_canceled(sleep(wait)).await?;
                 continue;
             }
-            let found = self.unless_canceled(self.upstream.agent()).await?;
+            let found = self.unless_canceled(self.agent()).await?;
             let looked = match found {
                 Ok(agent) => self.go_on(&agent).await?,
                 Err(error) => Err(error),

@@ -122,6 +122,13 @@ impl SharedSecret {
         self.global.is_none() && self.orgs_count() == 0
     }
 
+    /// The name by which apps of a workspace know the principal of a caller: `alice@example.com` for `a2a-secret#alice@example.com`. Names that others
+    /// vouch for stay as they are.
+    #[must_use]
+    pub fn subject_of(principal: &str) -> &str {
+        principal.strip_prefix(ISSUER).and_then(|rest| rest.strip_prefix('#')).unwrap_or(principal)
+    }
+
     /// The secrets of an organization that are good now, the newest first, for calls to its other apps.
     #[must_use]
     pub fn secrets_of(&self, domain: &str) -> Vec<String> {

@@ -7,6 +7,7 @@ use switchboard_core::model::{ArtifactId, ConfigId, TaskId};
 
 use crate::server::bindings::compat::{self, CompatPath};
 use crate::server::internal::InternalRoute;
+use crate::server::internal::door::DoorPath;
 use crate::server::organizations::OrgRoute;
 use crate::server::uri::{RESERVED, decode};
 
@@ -22,6 +23,8 @@ pub(crate) enum NamedPath<'a> {
     Outbox(OutboxPath),
     /// For the server itself.
     Internal(InternalRoute),
+    /// For programs that agents of this server have started.
+    Door(DoorPath),
     /// The secret of an organization.
     Organization(OrgRoute),
     /// A path of one agent; none is the default agent.
@@ -147,6 +150,9 @@ pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
     }
     if let Some(route) = InternalRoute::at(&segments) {
         return NamedPath::Internal(route);
+    }
+    if let Some(place) = DoorPath::at(&segments) {
+        return NamedPath::Door(place);
     }
     if let Some(route) = OrgRoute::at(&segments) {
         return NamedPath::Organization(route);

@@ -29,6 +29,7 @@ use crate::server::edge::request_log::BindingKind;
 use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, json, takes};
 use crate::server::edge::shared::{Head, Incoming, Mounted, Shared, Site};
 use crate::server::internal::InternalRoute;
+use crate::server::internal::door::DoorPath;
 use crate::server::operator::health;
 use crate::server::operator::metrics::Operation;
 use crate::server::organizations::OrgRoute;
@@ -52,6 +53,7 @@ pub(crate) enum Target {
     Outbox(OutboxPath),
     /// Its sender is known by a token of its own kind.
     Internal(InternalRoute),
+    Door(DoorPath),
     Organization(OrgRoute),
     Metrics,
 }
@@ -102,6 +104,7 @@ pub(crate) fn route(
         NamedPath::JwkSet => (Operation::GetAgentCard, Target::Answered(takes("GET"))),
         NamedPath::Outbox(place) => (Operation::Outbox, Target::Outbox(place)),
         NamedPath::Internal(route) => (Operation::Probe, Target::Internal(route)),
+        NamedPath::Door(place) => (Operation::AgentCall, Target::Door(place)),
         NamedPath::Organization(route) => (Operation::OrgSecret, Target::Organization(route)),
         NamedPath::Unknown => return not_found(shared, head),
     };

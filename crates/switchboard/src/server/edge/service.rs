@@ -31,6 +31,7 @@ use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, http_error};
 use crate::server::edge::route::{Target, named, route};
 use crate::server::edge::shared::{Head, Incoming, Mounted, Shared};
 use crate::server::exposure::closed;
+use crate::server::internal::door::{self, DoorPath};
 use crate::server::internal::{self, InternalRoute};
 use crate::server::operator::{Operations, health, outbox};
 use crate::server::organizations::{self, Asking, OrgRoute};
@@ -117,6 +118,7 @@ where
         }
         match target {
             Target::Internal(route) => return exchange.internal(route),
+            Target::Door(place) => return exchange.door(place),
             // The other app proves itself by a token that callers have no use for.
             Target::Organization(OrgRoute::Receive) => return exchange.org_secret_received(),
             _ => {}
@@ -217,6 +219,7 @@ where
                 })
             }
             Target::Internal(route) => self.internal(route),
+            Target::Door(place) => self.door(place),
             Target::Organization(route) => {
                 let Self { in_flight, common, parts, present, body } = self;
                 boxed(common.span(), async move {
@@ -274,6 +277,17 @@ where
         })
     }
 
+    /// A program that an agent of this server has started calls another agent.
+    fn door(self, place: DoorPath) -> Answering {
+        let Self { in_flight, common, parts, body } = self;
+        boxed(common.span(), async move {
+            let (shared, head) = (&*in_flight.shared, head(&parts, &in_flight.note));
+            let response = door::serve::serve(shared, &place, &head, body).await;
+            let response = common.on(shared, response);
+            Ok(in_flight.answered(response))
+        })
+    }
+
     /// Another app passes on the secret of an organization.
     fn org_secret_received(self) -> Answering {
         let Self { in_flight, common, parts, present, body } = self;
@@ -321,7 +335,9 @@ where
             Target::Grpc(agent, binding) => bindings::refuse(binding, &request(&*agent, Mount::FREE), error),
             Target::Compat(agent, mount, binding) => bindings::refuse(binding, &request(&*agent, mount), error),
             Target::Download(..) => downloads::refuse(error),
-            Target::Outbox(_) | Target::Internal(_) | Target::Organization(_) => http_error(Dialect::V1_0, error, JSON),
+            Target::Outbox(_) | Target::Internal(_) | Target::Door(_) | Target::Organization(_) => {
+                http_error(Dialect::V1_0, error, JSON)
+            }
             Target::Metrics | Target::Card(_) => http_error(Dialect::V1_0, error, A2A_JSON),
         }
     }

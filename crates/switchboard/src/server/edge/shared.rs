@@ -38,6 +38,7 @@ use crate::server::edge::rebased::Rebased;
 use crate::server::edge::request_log::{LineBudget, RequestRecord};
 use crate::server::edge::route::MountPath;
 use crate::server::internal::Internal;
+use crate::server::internal::door::CallDoor;
 use crate::server::limits::ServerLimits;
 use crate::server::operator::Operations;
 use crate::server::operator::metrics::{Metrics, MetricsSource};
@@ -83,6 +84,8 @@ pub(crate) struct Shared {
     /// None if every caller needs a credential.
     pub(crate) open_peers: Option<OpenPeers>,
     pub(crate) internal: Internal,
+    /// None if no agent starts programs that may call others.
+    pub(crate) call_door: Option<CallDoor>,
     pub(crate) organizations: Organizations,
     /// None if everybody who is let in may do everything.
     pub(crate) rules: Option<Rules>,
@@ -318,6 +321,7 @@ impl Parts {
                 tasks: self.host.task_processor(),
                 continuations: self.host.continuation_processor(),
             },
+            call_door: self.call_door,
             organizations,
             rules: self.access.rules,
             shared_tenant: self.access.shared_tenant,

@@ -1,7 +1,6 @@
 //! Posts to the server's own routes: the engine's [`Dispatch`] port over the guarded HTTP client.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, header};
@@ -15,8 +14,6 @@ use super::token::InternalTokens;
 use crate::outbound::{AddressPolicy, Client, RequestLimits, Trust};
 use crate::server::serve_error::ServeError;
 
-/// How long a post may take before it is given up; the sweeper then posts again.
-const POST_TIME_MAX: Duration = Duration::from_secs(15);
 /// What is read of an answer.
 const ANSWER_BYTES_MAX: u64 = 4 << 10;
 
@@ -61,25 +58,34 @@ impl SelfPoster {
             .header(header::AUTHORIZATION, format!("Bearer {token}"));
         request.body(json!({row.row_field: id}).to_string().into()).ok()
     }
+
+    fn post_about(&self, route: InternalRoute, id: &str) -> BoxFuture<'static, ()> {
+        let about = route.row().row_field;
+        let Some(request) = self.request(route, id) else {
+            tracing::warn!(id, about, "nothing could be posted: the server does not know its own address");
+            return Box::pin(std::future::ready(()));
+        };
+        let (client, id) = (self.client.clone(), id.to_owned());
+        Box::pin(async move {
+            let mut limits = RequestLimits::default();
+            (limits.total, limits.body_bytes_max) = (Some(route.row().post_time_max), Some(ANSWER_BYTES_MAX));
+            match client.send(request, &limits).await {
+                Ok(answer) if answer.status().is_success() => {}
+                Ok(answer) => {
+                    tracing::warn!(id, about, status = answer.status().as_u16(), "the server refused its own post");
+                }
+                Err(error) => tracing::warn!(id, about, %error, "the server did not answer its own post"),
+            }
+        })
+    }
 }
 
 impl Dispatch for SelfPoster {
     fn post(&self, task: &TaskId) -> BoxFuture<'static, ()> {
-        let Some(request) = self.request(InternalRoute::ProcessTask, task.as_str()) else {
-            tracing::warn!(%task, "a task could not be posted: the server does not know its own address");
-            return Box::pin(std::future::ready(()));
-        };
-        let (client, task) = (self.client.clone(), task.clone());
-        Box::pin(async move {
-            let mut limits = RequestLimits::default();
-            (limits.total, limits.body_bytes_max) = (Some(POST_TIME_MAX), Some(ANSWER_BYTES_MAX));
-            match client.send(request, &limits).await {
-                Ok(answer) if answer.status().is_success() => {}
-                Ok(answer) => {
-                    tracing::warn!(%task, status = answer.status().as_u16(), "the server refused its own post");
-                }
-                Err(error) => tracing::warn!(%task, %error, "the server did not answer its own post"),
-            }
-        })
+        self.post_about(InternalRoute::ProcessTask, task.as_str())
+    }
+
+    fn post_call(&self, call: &str) -> BoxFuture<'static, ()> {
+        self.post_about(InternalRoute::ProcessContinuation, call)
     }
 }

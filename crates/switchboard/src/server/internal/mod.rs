@@ -1,8 +1,11 @@
 //! Routes for requests that a server posts to itself, so that work runs within a request of its own. A row of [`ROUTES`] says where such a
 //! route is, what it is about and how it refuses; what it does is a [`Processor`]. Requests are not authenticated like those of
 //! callers but by a token that is bound to the row they are about (`token`). `dispatch` posts them, if `settings` say so.
+//!
+//! `door` is for the programs that agents start, each with a token of its own.
 
 pub(crate) mod dispatch;
+pub(crate) mod door;
 pub(crate) mod settings;
 pub(crate) mod token;
 
@@ -41,7 +44,14 @@ pub(crate) struct RouteRow {
     pub(crate) row_field: &'static str,
     /// What is answered to a token that does not fit.
     pub(crate) refusal: &'static str,
+    /// How long the answer to a post may take before it is given up.
+    pub(crate) post_time_max: Duration,
 }
+
+/// A task that was not started in this time is posted again by the sweeper.
+const TASK_POST_MAX: Duration = Duration::from_secs(15);
+/// A request may wait for the time of a continuation, and then looks at it and delivers.
+const CONTINUATION_POST_MAX: Duration = Duration::from_secs(60);
 
 /// Every route of this kind. They are found before the paths of agents, some of which begin in the same way.
 pub(crate) static ROUTES: [RouteRow; 2] = [
@@ -50,12 +60,14 @@ pub(crate) static ROUTES: [RouteRow; 2] = [
         path: &["_agent-native", "a2a", "_process-task"],
         row_field: "taskId",
         refusal: "Invalid or expired processor token",
+        post_time_max: TASK_POST_MAX,
     },
     RouteRow {
         route: InternalRoute::ProcessContinuation,
         path: &["_agent-native", "integrations", "process-a2a-continuation"],
         row_field: "continuationId",
         refusal: "Invalid or expired internal token",
+        post_time_max: CONTINUATION_POST_MAX,
     },
 ];
 
@@ -135,6 +147,6 @@ where
     }
 }
 
-fn refused(status: StatusCode, why: &str) -> Response<ReplyBody> {
+pub(crate) fn refused(status: StatusCode, why: &str) -> Response<ReplyBody> {
     json_answer(status, JSON, json!({"error": why}).to_string().into_bytes())
 }

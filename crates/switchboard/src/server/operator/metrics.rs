@@ -40,12 +40,14 @@ pub(crate) enum Operation {
     Outbox,
     /// The secret of an organization.
     OrgSecret,
+    /// A call that a program makes which an agent has started.
+    AgentCall,
     /// It could not be told, or there is none of that name.
     Unknown,
 }
 
 impl Operation {
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::SendMessage,
         Self::SendStreamingMessage,
         Self::GetTask,
@@ -63,6 +65,7 @@ impl Operation {
         Self::Metrics,
         Self::Outbox,
         Self::OrgSecret,
+        Self::AgentCall,
         Self::Unknown,
     ];
 
@@ -102,6 +105,7 @@ impl Operation {
             Self::Metrics => "Metrics",
             Self::Outbox => "Outbox",
             Self::OrgSecret => "OrgSecret",
+            Self::AgentCall => "AgentCall",
             Self::Unknown => "unknown",
         }
     }

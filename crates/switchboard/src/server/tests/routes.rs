@@ -7,6 +7,7 @@ use crate::server::edge::paths::{
     AgentPath, ArtifactPath, NamedPath, OutboxChange, OutboxPath, RestPath, TaskVerb, name_grpc_path, name_path,
 };
 use crate::server::internal::InternalRoute;
+use crate::server::internal::door::DoorPath;
 use crate::server::uri::{RESERVED, decode, encode, query_pairs};
 
 fn agent(agent: Option<&str>, place: AgentPath) -> NamedPath<'_> {
@@ -141,6 +142,9 @@ fn each_path_names_its_place() {
         ("/dialects/selectools/tasks/1", NamedPath::Unknown),
         ("/_agent-native", NamedPath::Unknown),
         ("/_agent-native/a2a/_process-task", NamedPath::Internal(InternalRoute::ProcessTask)),
+        ("/_switchboard/agents/my%20mail", NamedPath::Door(DoorPath::Agent("my mail".to_owned()))),
+        ("/_switchboard/calls/t-1-a-1", NamedPath::Door(DoorPath::Call("t-1-a-1".to_owned()))),
+        ("/_switchboard/calls", NamedPath::Unknown),
         ("/agents/echo/_agent-native/a2a/_process-task", NamedPath::Unknown),
         ("/healthz", NamedPath::Health),
         ("/readyz", NamedPath::Ready),
