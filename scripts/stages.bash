@@ -139,6 +139,12 @@ fetch_postgres() {
         install postgresql postgresql-server postgresql postgresql
 }
 
+# Fetches NATS, which carries hints between servers in some tests. If it cannot be had, they say so and fail.
+fetch_nats() {
+    [[ -n ${SWITCHBOARD_TEST_NATS-} ]] || command -v nats-server >/dev/null || [[ -x /usr/sbin/nats-server ]] ||
+        install nats-server '' nats-server nats-server
+}
+
 # install APT-NAMES DNF-NAMES APK-NAMES BREW-NAMES   installs packages where this is allowed.
 install() {
     local as_root=()

@@ -5,13 +5,15 @@ use std::io::BufReader;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use switchboard::audit_log::{self, AuditChain, AuditHash, Position};
+use switchboard::audit_log::{self, AuditChain, AuditHash, Position, StoredEntry};
 
 use crate::cli::{AuditCommand, AuditVerifyArgs};
 use crate::config::Environment;
-use crate::db::database;
+use crate::data_args::DatabaseArgs;
+use crate::db::postgres::is_meant;
+use crate::db::{database, settings};
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, postgres_options};
 
 /// Runs the command and returns the text to print at its end.
 ///
@@ -20,20 +22,35 @@ use crate::output;
 pub(crate) fn run(command: &AuditCommand, environment: &Environment, folder: &Path) -> Result<String, Failure> {
     match command {
         AuditCommand::Verify(args) => verify(args, environment, folder),
-        AuditCommand::Export(args) => export(&database(&args.of, environment, folder)?),
+        AuditCommand::Export(args) => export(|show| {
+            read(&args.of, environment, folder, &mut |before, entry| show(entry.export_line(&before.hash)))
+        }),
+    }
+}
+
+/// Checks the chains of a database, in a folder or in PostgreSQL, and shows each entry with the position of the one before.
+fn read(
+    of: &DatabaseArgs,
+    environment: &Environment,
+    folder: &Path,
+    show: &mut dyn FnMut(&Position, &StoredEntry),
+) -> Result<Vec<AuditChain>, Failure> {
+    match is_meant(of, environment, folder)? {
+        true => postgres_options::read_audit(&settings(of, environment, folder)?, environment, show),
+        false => audit_log::read(&database(of, environment, folder)?, show).map_err(Failure::runtime),
     }
 }
 
 /// Prints the entries, and fails at the first that does not follow.
-fn export(database: &Path) -> Result<String, Failure> {
+fn export(read: impl FnOnce(&mut dyn FnMut(String)) -> Result<Vec<AuditChain>, Failure>) -> Result<String, Failure> {
     let mut last: Option<String> = None;
     // The last line is printed by the caller.
-    let chains = audit_log::export(database, &mut |line| {
+    let chains = read(&mut |line| {
         if let Some(line) = last.replace(line) {
             output::say(line);
         }
     });
-    match broken(&chains.map_err(Failure::runtime)?) {
+    match broken(&chains?) {
         None => last.ok_or_else(|| Failure::Runtime("the audit log is empty".to_owned())),
         Some(why) => {
             last.into_iter().for_each(output::say);
@@ -55,7 +72,7 @@ fn verify(args: &AuditVerifyArgs, environment: &Environment, folder: &Path) -> R
             let export = BufReader::new(File::open(folder.join(file)).map_err(wrong)?);
             audit_log::verify_export(export, &mut show).map_err(wrong)?
         }
-        None => audit_log::verify(&database(&args.of, environment, folder)?, &mut show).map_err(Failure::runtime)?,
+        None => read(&args.of, environment, folder, &mut |_, entry| show(Position { no: entry.no, hash: entry.hash }))?,
     };
     // The last entry that was removed is known by its hash, too.
     is_noted |= noted.is_some_and(|noted| chains.iter().any(|chain| chain.anchor == noted));

@@ -13,7 +13,7 @@ use crate::client::show_config::ConfigCommand;
 use crate::client::task::TaskCommand;
 use crate::config::{ConfigError, Environment, Origin, SettingFlags};
 use crate::conformance::args::ConformanceArgs;
-use crate::data_args::{DataArgs, StoreArgs};
+use crate::data_args::{DatabaseArgs, StoreArgs};
 use crate::doctor::DoctorArgs;
 use crate::keys::{self, KeysCommand};
 use crate::remote_agents::{self, AgentsCommand};
@@ -306,7 +306,7 @@ pub(crate) enum AuditCommand {
 #[derive(Args)]
 pub(crate) struct AuditVerifyArgs {
     #[command(flatten)]
-    pub(crate) of: DataArgs,
+    pub(crate) of: DatabaseArgs,
     /// Check this export, and not the database of the configuration
     #[arg(long, value_name = "FILE", conflicts_with_all = ["data", "config"])]
     pub(crate) file: Option<PathBuf>,
@@ -321,7 +321,7 @@ pub(crate) struct AuditVerifyArgs {
 #[derive(Args)]
 pub(crate) struct AuditExportArgs {
     #[command(flatten)]
-    pub(crate) of: DataArgs,
+    pub(crate) of: DatabaseArgs,
 }
 
 #[derive(Args)]
@@ -466,7 +466,7 @@ impl OutboxTarget {
 #[derive(Args)]
 pub(crate) struct BackupArgs {
     #[command(flatten)]
-    pub(crate) of: DataArgs,
+    pub(crate) of: DatabaseArgs,
     /// The copy; it must not exist yet, and only its owner will be able to read it
     #[arg(long, value_name = "FILE")]
     pub(crate) to: PathBuf,
@@ -475,7 +475,7 @@ pub(crate) struct BackupArgs {
 #[derive(Args)]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
-    pub(crate) of: DataArgs,
+    pub(crate) of: DatabaseArgs,
     /// Check this file, such as a backup, and not the database of the configuration
     #[arg(long, value_name = "FILE", conflicts_with_all = ["data", "config"])]
     pub(crate) file: Option<PathBuf>,
@@ -487,13 +487,13 @@ pub(crate) struct VerifyArgs {
 #[derive(Args)]
 pub(crate) struct CompactArgs {
     #[command(flatten)]
-    pub(crate) of: DataArgs,
+    pub(crate) of: DatabaseArgs,
 }
 
 #[derive(Args)]
 pub(crate) struct AssignOwnerArgs {
     #[command(flatten)]
-    pub(crate) of: DataArgs,
+    pub(crate) of: DatabaseArgs,
     /// Whose tasks they are: PRINCIPAL, or TENANT/PRINCIPAL; "" is everybody who has called without a credential
     #[arg(long, value_name = "OWNER")]
     pub(crate) from: String,
@@ -511,13 +511,13 @@ pub(crate) struct AssignOwnerArgs {
 #[derive(Args)]
 pub(crate) struct RotateSecretsKeyArgs {
     #[command(flatten)]
-    pub(crate) of: DataArgs,
+    pub(crate) of: DatabaseArgs,
 }
 
 #[derive(Args)]
 pub(crate) struct ResetArgs {
     #[command(flatten)]
-    pub(crate) of: DataArgs,
+    pub(crate) of: DatabaseArgs,
     /// Really do it
     #[arg(long)]
     pub(crate) yes: bool,
@@ -544,6 +544,18 @@ pub(crate) struct ChaosArgs {
     /// End with one line of JSON on standard output; everything else goes to standard error
     #[arg(long)]
     pub(crate) json: bool,
+    /// Kill so many servers that share a database in PostgreSQL, in place of one
+    #[arg(long, value_name = "N", requires = "store", value_parser = clap::value_parser!(u32).range(2..=16))]
+    pub(crate) replicas: Option<u32>,
+    /// Their database, postgres://USER@HOST:PORT/DATABASE; a schema of its own is made in it, and removed if all is well
+    #[arg(long, value_name = "URL", requires = "replicas")]
+    pub(crate) store: Option<String>,
+    /// NATS for the hints between them, nats://HOST:PORT [default: PostgreSQL]
+    #[arg(long, value_name = "URL", requires = "replicas")]
+    pub(crate) hints: Option<String>,
+    /// Shell command that disturbs what they share, as in 'pg_ctl -m immediate -w restart'; one of those given is run every few seconds
+    #[arg(long, value_name = "COMMAND", requires = "replicas")]
+    pub(crate) disturb: Vec<String>,
 }
 
 #[derive(Args)]

@@ -23,6 +23,32 @@ impl DataArgs {
     }
 }
 
+/// Which database, in a folder or in PostgreSQL.
+#[derive(Args)]
+pub(crate) struct DatabaseArgs {
+    /// Folder of the database [default: from the configuration, else ./switchboard-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// PostgreSQL in place of a folder, postgres://USER@HOST:PORT/DATABASE [default: from the configuration]
+    #[arg(long, value_name = "URL", conflicts_with = "data")]
+    store: Option<String>,
+    /// The schema in PostgreSQL that holds the tables [default: from the configuration, else switchboard]
+    #[arg(long, value_name = "NAME", conflicts_with = "data")]
+    store_schema: Option<String>,
+    /// Configuration file that names them [default: switchboard.toml in the current folder, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl DatabaseArgs {
+    pub(crate) fn settings(&self) -> SettingFlags {
+        match &self.data {
+            Some(data) => SettingFlags::data(Some(data)),
+            None => SettingFlags::store(self.store.as_deref(), self.store_schema.as_deref()),
+        }
+    }
+}
+
 /// Which database in PostgreSQL.
 #[derive(Args)]
 pub(crate) struct StoreArgs {

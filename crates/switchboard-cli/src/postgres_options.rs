@@ -1,6 +1,8 @@
 //! From settings to a database in PostgreSQL. A build without the feature `postgres` says so.
 
 use switchboard::ServerBuilder;
+use switchboard::audit_log::{AuditChain, Position, StoredEntry};
+use switchboard::database::{Checked, Fault};
 
 use crate::config::{Config, Environment, ServerSettings};
 use crate::failure::Failure;
@@ -9,9 +11,11 @@ use crate::failure::Failure;
 mod of_build {
     use std::time::Duration;
 
-    use switchboard::{PostgresOptions, SecretKeySource, postgres};
+    use switchboard::{NatsOptions, PostgresOptions, SecretKeySource, postgres};
 
-    use super::{Config, Environment, Failure, ServerBuilder, ServerSettings};
+    use super::{
+        AuditChain, Checked, Config, Environment, Failure, Fault, Position, ServerBuilder, ServerSettings, StoredEntry,
+    };
     use crate::config::Storage;
 
     fn options(settings: &ServerSettings, environment: &Environment) -> Result<PostgresOptions, Failure> {
@@ -38,12 +42,17 @@ mod of_build {
         environment: &Environment,
     ) -> Result<ServerBuilder, Failure> {
         let options = options(&config.server, environment)?;
-        match &config.secret_keys {
-            SecretKeySource::Keys(keys) => Ok(builder.postgres(options.secrets(keys.clone()))),
-            SecretKeySource::Beside | SecretKeySource::Untouched => {
-                Err(Failure::Usage("tasks in PostgreSQL need a key for the secrets of webhooks".to_owned()))
-            }
+        let SecretKeySource::Keys(keys) = &config.secret_keys else {
+            return Err(Failure::Usage("tasks in PostgreSQL need a key for the secrets of webhooks".to_owned()));
+        };
+        let options = options.secrets(keys.clone());
+        let Some(url) = &config.server.hints.value else { return Ok(builder.postgres(options)) };
+        let mut hints = NatsOptions::new(&*url.0).subject(&*config.server.hints_subject.value);
+        if let Some(credentials) = &config.hints_credentials {
+            hints = hints.credentials(&*credentials.0);
         }
+        hints.check().map_err(|error| Failure::Usage(format!("{}: {error}", config.server.hints.from)))?;
+        Ok(builder.postgres_with_hints(options, hints))
     }
 
     pub(crate) fn migrate(settings: &ServerSettings, environment: &Environment) -> Result<String, Failure> {
@@ -58,11 +67,33 @@ mod of_build {
         let status = postgres::status(&options(settings, environment)?).map_err(Failure::runtime)?;
         if status.is_usable() { Ok(status.to_string()) } else { Err(Failure::runtime(status)) }
     }
+
+    pub(crate) fn verify(
+        settings: &ServerSettings,
+        environment: &Environment,
+        tell: &mut dyn FnMut(Fault),
+    ) -> Result<Checked, Failure> {
+        postgres::verify(&options(settings, environment)?, tell).map_err(Failure::runtime)
+    }
+
+    pub(crate) fn read_audit(
+        settings: &ServerSettings,
+        environment: &Environment,
+        show: &mut dyn FnMut(&Position, &StoredEntry),
+    ) -> Result<Vec<AuditChain>, Failure> {
+        postgres::read_audit(&options(settings, environment)?, show).map_err(Failure::runtime)
+    }
+
+    pub(crate) fn remove(settings: &ServerSettings, environment: &Environment) -> Result<bool, Failure> {
+        postgres::remove(&options(settings, environment)?).map_err(Failure::runtime)
+    }
 }
 
 #[cfg(not(feature = "postgres"))]
 mod of_build {
-    use super::{Config, Environment, Failure, ServerBuilder, ServerSettings};
+    use super::{
+        AuditChain, Checked, Config, Environment, Failure, Fault, Position, ServerBuilder, ServerSettings, StoredEntry,
+    };
 
     fn missing<T>() -> Result<T, Failure> {
         Err(Failure::Usage("this build has no PostgreSQL (its feature `postgres` is off)".to_owned()))
@@ -79,7 +110,23 @@ mod of_build {
     pub(crate) fn status(_: &ServerSettings, _: &Environment) -> Result<String, Failure> {
         missing()
     }
+
+    pub(crate) fn verify(_: &ServerSettings, _: &Environment, _: &mut dyn FnMut(Fault)) -> Result<Checked, Failure> {
+        missing()
+    }
+
+    pub(crate) fn read_audit(
+        _: &ServerSettings,
+        _: &Environment,
+        _: &mut dyn FnMut(&Position, &StoredEntry),
+    ) -> Result<Vec<AuditChain>, Failure> {
+        missing()
+    }
+
+    pub(crate) fn remove(_: &ServerSettings, _: &Environment) -> Result<bool, Failure> {
+        missing()
+    }
 }
 
-/// Gives a server its database; the others are `switchboard db migrate` and `switchboard db status`.
-pub(crate) use of_build::{migrate, status, with_store};
+/// Gives a server its database; the others are for `switchboard db` and `switchboard audit`.
+pub(crate) use of_build::{migrate, read_audit, remove, status, verify, with_store};

@@ -15,12 +15,12 @@ use tokio::sync::{Notify, SetOnce};
 
 use crate::engine_state::EngineState;
 use crate::escaped::Escaped;
-use crate::ports::Hint;
 use crate::ports::audit::AuditEntry;
 use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, LeaseChange, OverStorage, PushChange, Scope, StoreError, StoredHead, Target,
     TaskKey,
 };
+use crate::ports::{Hint, News};
 
 /// One record as this process last saw it. The head may be out of date; every commit checks its version.
 pub(crate) struct Record {
@@ -352,12 +352,16 @@ impl EngineState {
             Ok(key) => {
                 let _ = record.key.set(key);
                 let push_waits = head.push_configs > 0;
-                let (seq, has_replied) = (head.seq, head.phase == Phase::Replied);
+                let (seq, has_replied, running) = (head.seq, head.phase == Phase::Replied, head.running);
                 record.saw(head);
                 self.health.commit_failed.store(false, Ordering::Relaxed);
                 if seq >= first_seq || has_replied {
                     self.tails.feed(&record.id, &record.context_id, first_seq, events);
-                    self.hints.notify(Hint { task: &record.id, seq });
+                    let news = if has_replied { News::Replied } else { News::Event(seq) };
+                    self.hints.notify(Hint { task: &record.id, news });
+                }
+                if running && events.iter().any(|event| matches!(event, Event::CancelRequested { .. })) {
+                    self.hints.notify(Hint { task: &record.id, news: News::CancelRequested });
                 }
                 if push_waits {
                     self.deliveries_due.notify_one();

@@ -30,7 +30,7 @@ use crate::push::{OutboxAdmin, deliver_forever, endpoint_queues};
 use crate::runs::{FairSlots, RunHoldUse, RunRegistry, SelfFire, StreamedRuns, give_back, process, sweep};
 use crate::supervisor::{Kind, Supervisor};
 use crate::system::{NoHints, RandomIds, SystemClock};
-use crate::watching::Tails;
+use crate::watching::{Listener, Tails, catch_up_forever};
 
 /// Durable tasks for the agents of one process.
 #[derive(Clone)]
@@ -146,7 +146,8 @@ impl EngineBuilder {
     pub fn build(self) -> Engine {
         let Self { store, hints, clock, ids, webhook, dispatch, callees, limits, agents, logs_completed, audit } = self;
         let tails = Tails::new(limits.tail_updates_max, limits.tail_bytes_max);
-        hints.listen(tails.clone());
+        let (runs, cancels_due) = (RunRegistry::default(), Arc::new(Notify::new()));
+        hints.listen(Arc::new(Listener { tails: tails.clone(), runs: runs.clone(), cancels_due: cancels_due.clone() }));
         let mut served: Vec<_> = agents.keys().cloned().collect();
         served.sort();
         let engine = Arc::new_cyclic(|engine: &Weak<EngineState>| EngineState {
@@ -160,7 +161,7 @@ impl EngineBuilder {
             agents,
             served: served.into(),
             tails,
-            runs: RunRegistry::default(),
+            runs,
             streamed_runs: StreamedRuns::default(),
             run_slots: FairSlots::new(limits.runs_max.max(1)),
             queued_runs: Budget::new(limits.runs_queued_max, limits.runs_queued_per_owner_max),
@@ -176,6 +177,7 @@ impl EngineBuilder {
             links: OnceLock::new(),
             deliveries_due: Notify::new(),
             runs_due: Notify::new(),
+            cancels_due,
             calls_due: Notify::new(),
             prune_due: Notify::new(),
         });
@@ -213,6 +215,7 @@ impl Engine {
     pub fn start(&self) {
         self.engine.clock_guard.begin(self.engine.store.clock_record(), self.engine.now());
         self.engine.supervisor.spawn(Kind::Sweep, sweep(self.engine.clone()));
+        self.engine.supervisor.spawn(Kind::Sweep, catch_up_forever(self.engine.clone()));
         self.engine.supervisor.spawn(Kind::Sweep, deliver_forever(self.engine.clone()));
         self.engine.supervisor.spawn(Kind::Sweep, continue_forever(self.engine.clone()));
         self.engine.supervisor.spawn(Kind::Sweep, prune_forever(self.engine.clone()));

@@ -20,15 +20,13 @@ use std::sync::Arc;
 use serde_json::Value;
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::Clock;
-use switchboard_engine::ports::audit::{
-    AuditEntry, AuditEvent, ChainPosition, Decision, StoredEntry, read_export_line,
-};
+use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, ChainPosition, Decision, read_export_line};
 use switchboard_engine::system::SystemClock;
 use switchboard_stores::sqlite::{append_audit, append_audit_unless_old, read_audit};
 
 use crate::database::FileError;
 
-pub use switchboard_engine::ports::audit::{AuditHash, ChainPosition as Position};
+pub use switchboard_engine::ports::audit::{AuditHash, ChainPosition as Position, StoredEntry};
 pub use switchboard_stores::sqlite::AuditChain;
 
 /// Checks the chains of a database, its server running or not, and shows the position of each entry.
@@ -38,6 +36,14 @@ pub use switchboard_stores::sqlite::AuditChain;
 /// [`broken`](AuditChain::broken) says where.
 pub fn verify(database: &Path, show: &mut dyn FnMut(Position)) -> Result<Vec<AuditChain>, FileError> {
     read_audit(database, &mut |_, entry| show(Position { no: entry.no, hash: entry.hash }))
+}
+
+/// Checks the chains of a database, and shows each entry that follows the one before it, with that one's position.
+///
+/// # Errors
+/// As [`verify`].
+pub fn read(database: &Path, show: &mut dyn FnMut(&Position, &StoredEntry)) -> Result<Vec<AuditChain>, FileError> {
+    read_audit(database, show)
 }
 
 /// Writes every entry that follows its predecessor as a line of JSON, up to the first break of its chain.

@@ -212,12 +212,15 @@ pub use switchboard_engine::runs::{
     AgentCallError, AgentError, ArtifactWriter, Backoff, Call, CallAnswer, CallMessage, CalledBack, Effects,
     ErrorDetails, Idempotency, LeftOver, Recovery, Replies, Traits, TurnError,
 };
-#[cfg(feature = "postgres")]
-pub use switchboard_stores::postgres::PostgresOptions;
 #[cfg(all(feature = "postgres", not(feature = "sqlite")))]
 pub use switchboard_stores::postgres::{SecretKeys, SecretKeysError};
 #[cfg(feature = "sqlite")]
 pub use switchboard_stores::sqlite::{SecretKeySource, SecretKeys, SecretKeysError, SqliteOptions, Synchronous};
+#[cfg(feature = "postgres")]
+pub use switchboard_stores::{
+    nats::{NatsError, NatsOptions},
+    postgres::PostgresOptions,
+};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use task_stream::TaskStream;
 

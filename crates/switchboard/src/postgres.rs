@@ -1,5 +1,5 @@
-//! Maintenance of a database in PostgreSQL: what `switchboard db migrate` and `switchboard db status` do, for programs that bring
-//! their own server. The options are those given to [`ServerBuilder::postgres`](crate::ServerBuilder::postgres).
+//! Maintenance of a database in PostgreSQL: what `switchboard db` and `switchboard audit` do, for programs that bring their own
+//! server. The options are those given to [`ServerBuilder::postgres`](crate::ServerBuilder::postgres).
 //!
 //! ```no_run
 //! use switchboard::{PostgresOptions, postgres};
@@ -12,4 +12,6 @@
 //!
 //! These functions wait for the server and start a runtime of their own: from async code, call them on a thread that may wait.
 
-pub use switchboard_stores::postgres::{PostgresError, SchemaStatus, migrate, status};
+pub use switchboard_stores::postgres::{
+    AuditChain, Checked, Fault, PostgresError, SchemaStatus, migrate, read_audit, remove, status, verify,
+};

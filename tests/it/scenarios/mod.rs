@@ -20,6 +20,7 @@ mod lifetimes;
 mod listing;
 mod multi_turn;
 mod negotiation;
+mod neighbours;
 mod ownership;
 mod push_chaos;
 mod push_configs;

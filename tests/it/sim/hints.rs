@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use switchboard_core::model::TaskId;
-use switchboard_engine::ports::{Hint, HintSink, Hints};
+use switchboard_engine::ports::{Hint, HintSink, Hints, News};
 
 use super::journal::count;
 use super::life::Life;
@@ -19,7 +19,7 @@ pub(super) struct Bus(Mutex<BTreeMap<usize, Ear>>);
 struct Ear {
     sink: Arc<dyn HintSink>,
     /// A hint that a later one will overtake.
-    held_back: Option<(TaskId, u64)>,
+    held_back: Option<(TaskId, News)>,
 }
 
 /// What becomes of every hint; none is one that never comes.
@@ -27,7 +27,7 @@ pub(super) type Telling = for<'a> fn(Hint<'a>) -> Option<Hint<'a>>;
 
 impl Bus {
     fn tell(&self, hint: Hint<'_>, weather: &Weather) {
-        let kept = || (hint.task.clone(), hint.seq);
+        let kept = || (hint.task.clone(), hint.news);
         for ear in self.0.lock().unwrap().values_mut() {
             if weather.one_in(5) {
                 count(&weather.journal.counts.hints_lost);
@@ -39,10 +39,10 @@ impl Bus {
             }
             if weather.one_in(8) {
                 count(&weather.journal.counts.hints_late);
-                let (sink, (task, seq), ms) = (ear.sink.clone(), kept(), weather.below(4_000));
+                let (sink, (task, news), ms) = (ear.sink.clone(), kept(), weather.below(4_000));
                 tokio::spawn(async move {
                     pass(Duration::from_millis(ms)).await;
-                    sink.hint(Hint { task: &task, seq });
+                    sink.hint(Hint { task: &task, news });
                 });
                 continue;
             }
@@ -51,8 +51,8 @@ impl Bus {
                 count(&weather.journal.counts.hints_doubled);
                 ear.sink.hint(hint);
             }
-            if let Some((task, seq)) = &ear.held_back.take() {
-                ear.sink.hint(Hint { task, seq: *seq });
+            if let Some((task, news)) = &ear.held_back.take() {
+                ear.sink.hint(Hint { task, news: *news });
             }
         }
     }

@@ -15,7 +15,7 @@ use switchboard_engine::ports::store::{
     Accepted, AcceptedTask, Commit, CommitError, Delivery, DeliveryClaim, DeliveryOutcome, DueRun, ListPage, ListQuery,
     LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, Target, TaskKey,
 };
-use switchboard_engine::ports::{Deliveries, Hint, Outbox, Runs, TaskLog, Upkeep};
+use switchboard_engine::ports::{Deliveries, Hint, News, Outbox, Runs, TaskLog, Upkeep};
 
 use super::agent::{EITHER, FRAIL, PUPPET, PURE};
 use super::hints::Telling;
@@ -107,7 +107,7 @@ fn followers_on_another_node_see_updates_long_before_anybody_looks_by_itself() {
 #[test]
 fn hints_that_never_come_or_carry_nothing_are_caught() {
     let never: Telling = |_| None;
-    let nothing: Telling = |hint| Some(Hint { seq: 1, ..hint });
+    let nothing: Telling = |hint| Some(Hint { news: News::Event(1), ..hint });
     for (bug, telling) in [("hints that never come", never), ("hints that carry nothing", nothing)] {
         let build = told_by(telling);
         let late = |seed| fair(seed, &build).broken.filter(|broken| broken.contains("ms after its commit"));

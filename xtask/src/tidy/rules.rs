@@ -182,6 +182,7 @@ pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
         "crates/switchboard-stores/src/postgres/thread.rs",
         "the thread that drives the connections of a store, and joins",
     ),
+    ("crates/switchboard-stores/src/nats/thread.rs", "the thread that keeps the connection to NATS, and joins"),
     ("crates/switchboard-stores/src/sqlite/answers.rs", "one task per batch that wakes its waiters"),
     ("crates/switchboard-stores/src/sqlite/writer.rs", "the one thread that writes the file"),
     ("crates/switchboard-stores/src/sqlite/readers.rs", "the threads that read the file"),

@@ -34,6 +34,8 @@ pub(super) struct Home {
     pub(super) addr: SocketAddr,
     /// What its commands can be told by.
     pub(super) mark: String,
+    /// Settings besides the configuration.
+    variables: Vec<(&'static str, String)>,
 }
 
 #[derive(Debug)]
@@ -53,13 +55,35 @@ pub(super) enum Serves {
 impl Home {
     /// Makes the folder and writes the configuration.
     pub(super) fn make(folder: &Path, serves: &Serves, hooks: SocketAddr, dice: &mut Dice) -> io::Result<Self> {
+        Self::with(folder, serves, hooks, dice, "data = \"data\"\n", Vec::new())
+    }
+
+    /// The same for a server that shares a database with others, which the variables name.
+    #[cfg(feature = "postgres")]
+    pub(super) fn make_replica(
+        folder: &Path,
+        hooks: SocketAddr,
+        dice: &mut Dice,
+        variables: Vec<(&'static str, String)>,
+    ) -> io::Result<Self> {
+        Self::with(folder, &Serves::Agents { public: None }, hooks, dice, "", variables)
+    }
+
+    fn with(
+        folder: &Path,
+        serves: &Serves,
+        hooks: SocketAddr,
+        dice: &mut Dice,
+        storage: &str,
+        variables: Vec<(&'static str, String)>,
+    ) -> io::Result<Self> {
         std::fs::create_dir_all(folder.join("tmp"))?;
         let folder = folder.canonicalize()?;
         let program = std::env::current_exe()?;
         let addr = free_addr(dice)?;
-        std::fs::write(folder.join("switchboard.toml"), configuration(&program, serves, addr, hooks))?;
+        std::fs::write(folder.join("switchboard.toml"), configuration(&program, serves, addr, hooks, storage))?;
         let mark = folder.display().to_string();
-        Ok(Self { folder, program, addr, mark })
+        Ok(Self { folder, program, addr, mark, variables })
     }
 
     pub(super) fn database(&self) -> PathBuf {
@@ -79,6 +103,7 @@ impl Home {
             .env("TMPDIR", self.folder.join("tmp"))
             .env("RUST_LOG", "warn")
             .env(MARK, &self.mark)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -162,11 +187,11 @@ pub(super) fn free_addr(dice: &mut Dice) -> io::Result<SocketAddr> {
     Err(last_error.unwrap_or_else(|| io::Error::other("no port is free")))
 }
 
-fn configuration(program: &Path, serves: &Serves, addr: SocketAddr, hooks: SocketAddr) -> String {
+fn configuration(program: &Path, serves: &Serves, addr: SocketAddr, hooks: SocketAddr, storage: &str) -> String {
     let lease_s = LEASE.as_secs();
     let again = "attempts_max = 1000\nretry_pause_s = 0\nretry_pause_s_max = 0\n";
     let server = format!(
-        "[server]\nlisten = \"{addr}\"\ndata = \"data\"\noutbound_allow = [\"{hooks}\"]\nlease_s = {lease_s}\n\
+        "[server]\nlisten = \"{addr}\"\n{storage}outbound_allow = [\"{hooks}\"]\nlease_s = {lease_s}\n\
          grace_s = 1\nwebhook_attempts_max = 1000\n"
     );
     match serves {

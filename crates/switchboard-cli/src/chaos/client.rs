@@ -2,7 +2,7 @@
 //! request ended. It never repeats anything by itself.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,7 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Client {
     http: outbound::Client,
     limits: RequestLimits,
-    addr: SocketAddr,
+    /// Servers that share a database; each request goes to the next one.
+    addrs: Vec<SocketAddr>,
+    next: AtomicUsize,
     requests: AtomicU64,
 }
 
@@ -47,10 +49,15 @@ pub(super) struct Refusal {
 
 impl Client {
     pub(super) fn new(addr: SocketAddr) -> Result<Self, Failure> {
+        Self::of(vec![addr])
+    }
+
+    /// A client of several servers.
+    pub(super) fn of(addrs: Vec<SocketAddr>) -> Result<Self, Failure> {
         let http = outbound::Client::builder().policy(AddressPolicy::any()).build().map_err(Failure::runtime)?;
         let mut limits = RequestLimits::stream();
         (limits.head, limits.idle) = (Some(PATIENCE), Some(PATIENCE));
-        Ok(Self { http, limits, addr, requests: AtomicU64::new(0) })
+        Ok(Self { http, limits, addrs, next: AtomicUsize::new(0), requests: AtomicU64::new(0) })
     }
 
     /// Requests that went out.
@@ -116,7 +123,8 @@ impl Client {
 
     /// The body of the answer, if it is a good one or one of JSON-RPC.
     async fn ask(&self, method: Method, path: &str, body: String, headers: &[(&str, String)]) -> Result<Body, Trouble> {
-        let mut request = Request::builder().method(method).uri(format!("http://{}{path}", self.addr));
+        let addr = self.addrs[self.next.fetch_add(1, Ordering::Relaxed) % self.addrs.len()];
+        let mut request = Request::builder().method(method).uri(format!("http://{addr}{path}"));
         request = request.header("A2A-Version", "1.0").header("Content-Type", "application/json");
         for (name, value) in headers {
             request = request.header(*name, value);
@@ -210,6 +218,8 @@ fn parse(event: &[u8]) -> Option<Next> {
     match (seq, data) {
         (Some(seq), Some(data)) => Some(Next::Event { seq, data }),
         (None, None) if event.starts_with(b":") => None,
+        // The database is away; the stream is resumed.
+        (None, Some(data)) if String::from_utf8_lossy(&data).contains("UNAVAILABLE") => Some(Next::Broken),
         _ => Some(Next::Wrong(String::from_utf8_lossy(event).into_owned())),
     }
 }

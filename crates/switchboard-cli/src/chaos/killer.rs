@@ -21,6 +21,17 @@ pub(super) struct Deeds {
     pub(super) misdeeds: Vec<String>,
 }
 
+#[cfg(feature = "postgres")]
+impl Deeds {
+    /// Adds what was done to another server.
+    pub(super) fn add(&mut self, other: Self) {
+        self.freezes += other.freezes;
+        self.long_freezes += other.long_freezes;
+        self.stops += other.stops;
+        self.misdeeds.extend(other.misdeeds);
+    }
+}
+
 /// How long a server lives after it is ready.
 const LIFE_MS: (u64, u64) = (150, 2_600);
 /// The same when kills are behind the plan.

@@ -5,6 +5,7 @@
 //! The order of things is in [`run`]. [`stage`] plays one performance: [`child`] is the server, [`behind`] the upstream of a gateway
 //! with the [`link`] to it, [`killer`] what is done to them, [`load`] its clients, [`hooks`] the receiver of webhooks, [`command`] what its command agents run. [`ledger`] is
 //! written meanwhile and read back as a [`book`]; [`inspect`] asks the server and [`upstream`] the one behind it, [`checker`] compares, [`verdict`] tells.
+//! `replicas` plays the same with several servers that share a database.
 
 mod behind;
 mod book;
@@ -22,6 +23,8 @@ mod ledger;
 mod link;
 mod load;
 mod processes;
+#[cfg(feature = "postgres")]
+mod replicas;
 mod selftest;
 mod stage;
 mod upstream;
@@ -47,19 +50,28 @@ use crate::output;
 pub(crate) fn run(args: &ChaosArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::runtime)?;
     let folder = Folder::make(args.data.as_deref())?;
-    let outcome = runtime.block_on(async {
-        let mut signals = switchboard::StopSignals::listen().map_err(Failure::runtime)?;
-        tokio::select! {
-            biased;
-            () = signals.next() => Err(Failure::Runtime("interrupted".to_owned())),
-            outcome = prove(args, &folder.path) => outcome,
-        }
-    });
+    let outcome = match args.replicas {
+        #[cfg(feature = "postgres")]
+        Some(count) => replicas::run(args, count, &folder.path, &runtime),
+        #[cfg(not(feature = "postgres"))]
+        Some(_) => Err(Failure::Usage("this build has no PostgreSQL (its feature `postgres` is off)".to_owned())),
+        None => runtime.block_on(unless_interrupted(prove(args, &folder.path))),
+    };
     match &outcome {
         Ok(()) if args.data.is_none() => folder.remove(),
         _ => output::remark(format_args!("the data, the ledger and the server's log are in {}", folder.path.display())),
     }
     outcome
+}
+
+/// Does the work unless a signal comes first.
+async fn unless_interrupted<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let mut signals = switchboard::StopSignals::listen().map_err(Failure::runtime)?;
+    tokio::select! {
+        biased;
+        () = signals.next() => Err(Failure::Runtime("interrupted".to_owned())),
+        outcome = work => outcome,
+    }
 }
 
 async fn prove(args: &ChaosArgs, folder: &Path) -> Result<(), Failure> {

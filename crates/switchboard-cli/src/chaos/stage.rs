@@ -25,15 +25,15 @@ use super::{processes, upstream};
 use crate::failure::Failure;
 
 /// How long clients may take to get their last answers, tasks to end, webhooks to arrive, and commands to be gone.
-const ANSWERS_WAIT_MAX: Duration = Duration::from_secs(60);
-const TASKS_WAIT_MAX: Duration = Duration::from_secs(60);
+pub(super) const ANSWERS_WAIT_MAX: Duration = Duration::from_secs(60);
+pub(super) const TASKS_WAIT_MAX: Duration = Duration::from_secs(60);
 const WEBHOOKS_WAIT_MAX: Duration = Duration::from_secs(90);
 const COMMANDS_WAIT_MAX: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(100);
 /// A run that has seen too little goes on until it has seen enough, for at most so many times as long as was asked.
-const LONGER_MAX: u32 = 4;
+pub(super) const LONGER_MAX: u32 = 4;
 /// How often it is said how things go.
-const NEWS: Duration = Duration::from_secs(10);
+pub(super) const NEWS: Duration = Duration::from_secs(10);
 
 /// How it is played.
 pub(super) struct Script {
@@ -242,7 +242,7 @@ async fn watch(front: &Victim<'_>, until: Instant) -> (Option<Child>, Deeds) {
 }
 
 /// Waits until every webhook has brought what its task's log has.
-async fn wait_for_webhooks(hooks: &Hooks, tasks: &[Known], evidence: &Evidence) {
+pub(super) async fn wait_for_webhooks(hooks: &Hooks, tasks: &[Known], evidence: &Evidence) {
     let mut waiting: BTreeMap<&str, u64> = BTreeMap::new();
     for known in tasks.iter().filter(|known| known.hook) {
         if let Some(Found::There(shown)) = evidence.tasks.get(&known.task) {

@@ -79,6 +79,8 @@ pub(crate) struct Config {
     pub(crate) rules: Option<Rules>,
     /// Where the keys are that secrets of webhooks are encrypted with.
     pub(crate) secret_keys: SecretKeySource,
+    /// The text of the credentials for NATS.
+    pub(crate) hints_credentials: Option<Secret>,
     /// The keys that cards are signed with, which may be none yet.
     pub(crate) signing_keys: Option<SigningKeys>,
     /// The first is the default one. Never empty.

@@ -4,8 +4,15 @@
 use super::row::{Row, Value};
 use super::{AgentConfig, AgentSettings, Config, ConfigError, Kind, Storage};
 
-const OF_POSTGRES: &[&str] =
-    &["store_schema", "store_migrate", "store_readers", "store_statement_timeout_s", "replica"];
+const OF_POSTGRES: &[&str] = &[
+    "store_schema",
+    "store_migrate",
+    "store_readers",
+    "store_statement_timeout_s",
+    "replica",
+    "hints_subject",
+    "hints_credentials_file",
+];
 
 /// # Errors
 /// When a path is not text, which TOML cannot hold.
@@ -22,6 +29,9 @@ pub(crate) fn print(config: &Config) -> Result<String, ConfigError> {
     }
     if config.server.store.is_some() {
         text.push_str(&format!("# Left out: the address of PostgreSQL from {}.\n", config.server.store.from));
+    }
+    if config.server.hints.is_some() {
+        text.push_str(&format!("# Left out: the address of NATS from {}.\n", config.server.hints.from));
     }
     // Settings of another store have no effect.
     let unused = match config.storage {

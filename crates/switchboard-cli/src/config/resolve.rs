@@ -11,7 +11,9 @@ use super::file_rights;
 use super::issuers::resolve_issuers;
 use super::layer::Layers;
 use super::row::Table;
-use super::secrets::{api_key, rules, secret_keys, shared_secret, signing_keys, signing_secrets, tokens};
+use super::secrets::{
+    api_key, hints_credentials, rules, secret_keys, shared_secret, signing_keys, signing_secrets, tokens,
+};
 use super::table::{ServerSettings, TlsSettings};
 use super::{Config, ConfigError, ConfigErrors, Environment, Errors, KEYS_NAME, KnownTls, Storage, listen};
 
@@ -55,6 +57,7 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
         server.storage_bytes_max.value = ServerBuilder::MEMORY_STORAGE_BYTES_MAX_DEFAULT;
     }
     let secret_keys = errors.keep(secret_keys(&mut server, folder));
+    let hints_credentials = errors.keep(hints_credentials(&mut server, folder)).flatten();
     let signing_keys = errors.keep(signing_keys(&server, folder)).flatten();
     check_store(&server, secret_keys.as_ref(), &mut errors);
     let storage = server.storage();
@@ -76,6 +79,7 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
         webhook_signing_secrets,
         rules,
         secret_keys: secret_keys.unwrap_or_default(),
+        hints_credentials,
         signing_keys,
         agents,
         production,
@@ -132,7 +136,18 @@ impl ServerSettings {
 /// What tasks in PostgreSQL need besides its address. Keys that are wrong were refused already.
 fn check_store(server: &ServerSettings, keys: Option<&SecretKeySource>, errors: &mut Errors) {
     if server.store.is_none() {
+        if server.hints.is_some() {
+            errors.add(
+                server
+                    .hints
+                    .from
+                    .error("hints are between servers that share a database; name it (--store), or leave them out"),
+            );
+        }
         return;
+    }
+    if server.hints.is_none() && server.hints_credentials_file.is_some() {
+        errors.add(server.hints_credentials_file.from.error("there is no address of NATS; name it (--hints)"));
     }
     if *server.memory {
         errors.add(server.store.from.error("tasks are to be kept in memory, too; keep one of memory and store"));

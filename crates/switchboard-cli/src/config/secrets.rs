@@ -109,6 +109,12 @@ pub(crate) fn secret_keys(server: &mut ServerSettings, folder: &Path) -> Result<
     }
 }
 
+/// The text of the credentials for NATS.
+pub(super) fn hints_credentials(server: &mut ServerSettings, folder: &Path) -> Result<Option<Secret>, ConfigError> {
+    let found = find(&mut server.hints_credentials, &server.hints_credentials_file, folder)?;
+    Ok(found.map(|found| Secret(found.text)))
+}
+
 /// The keys that cards are signed with, which may be none yet.
 pub(super) fn signing_keys(server: &ServerSettings, folder: &Path) -> Result<Option<SigningKeys>, ConfigError> {
     let Some(dir) = server.keys_dir() else { return Ok(None) };

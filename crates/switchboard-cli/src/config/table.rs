@@ -111,6 +111,23 @@ settings! {
         .more("No two may have the same. A server that starts under the name of one that died takes over its runs at once.")
         .flag("--replica", "NAME").variable("SWITCHBOARD_REPLICA")
         .unset("a name drawn at random").example("\"switchboard-0\"");
+    hints: Option<Secret> = Row::new(Text(values::hints_url), TASKS,
+            "NATS for the hints between servers that share a database, in place of PostgreSQL: nats://USER:PASSWORD@HOST:PORT")
+        .more("Servers of a cluster are separated by commas. Without NATS nothing is lost but time (docs/postgres.md).")
+        .flag("--hints", "URL").variable("SWITCHBOARD_HINTS")
+        .unset("PostgreSQL").example("\"tls://nats.example\"");
+    hints_subject: String = Row::new(Text(values::subject), TASKS,
+            "The subject of these hints in NATS; the schema and a number follow it")
+        .more("Servers that share no database should not share it.")
+        .variable("SWITCHBOARD_HINTS_SUBJECT").default("switchboard");
+    hints_credentials_file: Option<PathBuf> = Row::new(Path("file"), TASKS,
+            "File of credentials for NATS (a JWT with its seed, or a seed alone)")
+        .flag("--hints-credentials", "FILE").variable("SWITCHBOARD_HINTS_CREDENTIALS_FILE")
+        .unset("what the address says").example("\"hints.creds\"")
+        .hidden_by("hints_credentials");
+    hints_credentials: Option<Secret> = Row::new(Kind::Secret, TASKS, "The text of such a file, in place of it")
+        .variable("SWITCHBOARD_HINTS_CREDENTIALS").not_in_file()
+        .unset("what the address says").hidden_by("hints_credentials_file");
     synchronous: Synchronous = Row::new(Choice(words::<Synchronous>), TASKS,
             "What a power cut may cost: nothing (full), or the commits of the last moments (normal)")
         .flag("--synchronous", "full|normal").variable("SWITCHBOARD_SYNCHRONOUS").default("full");

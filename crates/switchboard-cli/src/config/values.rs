@@ -40,6 +40,23 @@ pub(super) fn store_url(text: String) -> Result<String, String> {
     if is_one { Ok(text) } else { Err("expected postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned()) }
 }
 
+/// The address of NATS, which is not quoted for the same reason.
+pub(super) fn hints_url(text: String) -> Result<String, String> {
+    let is_one = text.starts_with("nats://") || text.starts_with("tls://");
+    if is_one { Ok(text) } else { Err("expected nats://USER:PASSWORD@HOST:PORT or tls://HOST:PORT".to_owned()) }
+}
+
+/// A subject of NATS, without wildcards.
+pub(super) fn subject(text: String) -> Result<String, String> {
+    let is_word = |word: &str| {
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    };
+    // The name of the schema follows it, and both have a limit together.
+    let fits = text.len() <= 64 && text.split('.').all(is_word) && !text.starts_with("_INBOX");
+    let expected = "expected up to 64 letters, digits, - and _ in words with a dot between, without wildcards";
+    if fits { Ok(text) } else { Err(format!("{expected}, got {text:?}")) }
+}
+
 /// The name of a schema, which PostgreSQL cuts off after 63 bytes.
 pub(super) fn schema_name(text: String) -> Result<String, String> {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';

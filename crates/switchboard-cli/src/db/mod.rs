@@ -1,6 +1,6 @@
 //! `switchboard db`: copies, checks, compacts and deletes the database, and brings one in PostgreSQL up to date.
 
-mod postgres;
+pub(crate) mod postgres;
 mod verify;
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use switchboard::{Limits, SecretKeySource, audit_log};
 
 use crate::cli::{AssignOwnerArgs, DbCommand};
 use crate::config::{DATABASE_NAME, Environment, ServerSettings, Storage, read_layers, secret_keys};
-use crate::data_args::DataArgs;
+use crate::data_args::DatabaseArgs;
 use crate::failure::Failure;
 use crate::relays::{REMOTE_AGENTS_NAME, remote_agent_files};
 
@@ -22,7 +22,13 @@ use crate::relays::{REMOTE_AGENTS_NAME, remote_agent_files};
 pub(crate) fn run(command: &DbCommand, environment: &Environment, folder: &Path) -> Result<String, Failure> {
     let database = |of| database(of, environment, folder);
     match command {
-        DbCommand::Backup(args) => backup(&database(&args.of)?, &folder.join(&args.to)),
+        DbCommand::Backup(args) => {
+            in_file(&args.of, BACKUP_INSTEAD, environment, folder)?;
+            backup(&database(&args.of)?, &folder.join(&args.to))
+        }
+        DbCommand::Verify(args) if args.file.is_none() && postgres::is_meant(&args.of, environment, folder)? => {
+            postgres::verify(&args.of, args.json, environment, folder)
+        }
         DbCommand::Verify(args) => {
             let file = args.file.as_ref().map_or_else(|| database(&args.of), |file| Ok(folder.join(file)))?;
             let keys = match &args.file {
@@ -32,24 +38,49 @@ pub(crate) fn run(command: &DbCommand, environment: &Environment, folder: &Path)
             verify::verify(&file, &keys, args.json)
         }
         DbCommand::Compact(args) => {
+            in_file(&args.of, COMPACT_INSTEAD, environment, folder)?;
             let limits = settings(&args.of, environment, folder)?.retain(Limits::default());
             let database = database(&args.of)?;
             // Recorded first, so that it is known even if it is interrupted.
             audit_log::record_offline(&database, &os_user(), "db compact", "").map_err(in_use_failure)?;
             compact(&database, &limits)
         }
-        DbCommand::AssignOwner(args) => assign_owner(&database(&args.of)?, args),
+        DbCommand::AssignOwner(args) => {
+            in_file(&args.of, ASSIGN_INSTEAD, environment, folder)?;
+            assign_owner(&database(&args.of)?, args)
+        }
         DbCommand::RotateSecretsKey(args) => {
+            in_file(&args.of, ROTATE_INSTEAD, environment, folder)?;
             rotate_secrets_key(&database(&args.of)?, settings(&args.of, environment, folder)?, folder)
         }
         DbCommand::Migrate(args) => postgres::migrate(args, environment, folder),
         DbCommand::Status(args) => postgres::status(args, environment, folder),
+        DbCommand::Reset(args) if postgres::is_meant(&args.of, environment, folder)? => {
+            postgres::reset(&args.of, args.yes, environment, folder)
+        }
         DbCommand::Reset(args) => reset(&database(&args.of)?, args.yes),
     }
 }
 
+/// What to do about tasks in PostgreSQL in place of each command that is for files.
+const BACKUP_INSTEAD: &str = "back it up with `pg_dump --schema SCHEMA`, or as you back up PostgreSQL otherwise; keep the key of the secrets of webhooks elsewhere";
+const COMPACT_INSTEAD: &str = "servers remove what is no longer kept while they run, and PostgreSQL gives the space back (autovacuum, or `VACUUM FULL` by hand)";
+const ASSIGN_INSTEAD: &str = "tasks in PostgreSQL stay with their owner";
+const ROTATE_INSTEAD: &str = "put the new key in front of the others in the list that every server has, and start the servers again one by one: \
+    new secrets are encrypted with the first key, and old ones are read with the others, which stay in the list";
+
+/// Refuses a command for files where tasks are in PostgreSQL, and says what to do instead.
+fn in_file(of: &DatabaseArgs, instead: &str, environment: &Environment, folder: &Path) -> Result<(), Failure> {
+    match postgres::is_meant(of, environment, folder)? {
+        true => {
+            Err(Failure::Usage(format!("tasks are in PostgreSQL, and this command is for a file (--data): {instead}")))
+        }
+        false => Ok(()),
+    }
+}
+
 /// The database that flags, environment and configuration name, in this order.
-pub(crate) fn database(args: &DataArgs, environment: &Environment, folder: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn database(args: &DatabaseArgs, environment: &Environment, folder: &Path) -> Result<PathBuf, Failure> {
     match settings(args, environment, folder)?.storage() {
         Storage::Sqlite { folder: data, .. } => Ok(folder.join(data).join(DATABASE_NAME)),
         Storage::Memory => {
@@ -63,7 +94,11 @@ pub(crate) fn database(args: &DataArgs, environment: &Environment, folder: &Path
     }
 }
 
-fn settings(args: &DataArgs, environment: &Environment, folder: &Path) -> Result<ServerSettings, Failure> {
+pub(crate) fn settings(
+    args: &DatabaseArgs,
+    environment: &Environment,
+    folder: &Path,
+) -> Result<ServerSettings, Failure> {
     Ok(read_layers(&args.settings(), args.config.as_deref(), environment, folder).server()?.0)
 }
 

@@ -14,26 +14,35 @@ use crate::output;
 const FAULTS_MAX: usize = 1000;
 
 pub(super) fn verify(file: &Path, keys: &SecretKeySource, json: bool) -> Result<String, Failure> {
+    let check = |tell: &mut dyn FnMut(Fault)| database::verify_with_keys(file, keys, tell).map_err(Failure::runtime);
+    report(&file.display().to_string(), json, check)
+}
+
+/// Runs a check and tells what it found.
+pub(super) fn report(
+    place: &str,
+    json: bool,
+    check: impl FnOnce(&mut dyn FnMut(Fault)) -> Result<Checked, Failure>,
+) -> Result<String, Failure> {
     let mut faults: Vec<Fault> = Vec::new();
     let mut keep = |fault: Fault| {
         if faults.len() < FAULTS_MAX {
             faults.push(fault);
         }
     };
-    let checked = database::verify_with_keys(file, keys, &mut keep).map_err(Failure::runtime)?;
-    let report = if json { as_json(file, &checked, &faults).to_string() } else { as_text(file, &checked, &faults) };
+    let checked = check(&mut keep)?;
+    let report = if json { as_json(place, &checked, &faults).to_string() } else { as_text(place, &checked, &faults) };
     if checked.faults == 0 {
         return Ok(report);
     }
     output::say(report);
-    Err(Failure::Runtime(format!("{} has {} faults", file.display(), checked.faults)))
+    Err(Failure::Runtime(format!("{place} has {} faults", checked.faults)))
 }
 
-fn as_text(file: &Path, checked: &Checked, faults: &[Fault]) -> String {
+fn as_text(place: &str, checked: &Checked, faults: &[Fault]) -> String {
     let mut text = format!(
-        "{}: looked at {} tasks ({} of them compacted), {} commits with {} events, {} pieces of content ({}), {} webhooks, \
+        "{place}: looked at {} tasks ({} of them compacted), {} commits with {} events, {} pieces of content ({}), {} webhooks, \
          {} accepted messages and {} entries of the audit log",
-        file.display(),
         checked.tasks,
         checked.tasks_compacted,
         checked.commits,
@@ -64,10 +73,10 @@ fn as_text(file: &Path, checked: &Checked, faults: &[Fault]) -> String {
     text
 }
 
-fn as_json(file: &Path, checked: &Checked, faults: &[Fault]) -> Value {
+fn as_json(place: &str, checked: &Checked, faults: &[Fault]) -> Value {
     let listed: Vec<Value> = faults.iter().map(|fault| json!({"task": fault.task, "what": fault.what})).collect();
     json!({
-        "file": file.display().to_string(),
+        "file": place,
         "tasks": checked.tasks,
         "tasks_compacted": checked.tasks_compacted,
         "commits": checked.commits,

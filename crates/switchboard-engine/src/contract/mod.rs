@@ -15,6 +15,7 @@ pub mod audit;
 pub mod calls;
 pub mod clocks;
 pub mod given;
+pub mod hints;
 pub mod leases;
 pub mod lists;
 pub mod logs;
@@ -197,8 +198,8 @@ macro_rules! storage_contract {
 /// One test per behaviour of a store that keeps calls. `make` gives a fresh, empty [`Subject`].
 #[macro_export]
 macro_rules! calls_contract {
-    ($make:path) => {
-        $crate::store_contract! { @each [] $make:
+    ($(#[$meta:meta])* $make:path) => {
+        $crate::store_contract! { @each [$(#[$meta])*] $make:
             calls: a_call_is_recorded_once_and_read_back_whole,
             calls: every_field_of_a_call_is_kept,
             calls: a_call_without_a_time_is_never_due,

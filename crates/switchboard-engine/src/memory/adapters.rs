@@ -1,11 +1,11 @@
-//! The small adapters: a manual clock and counting ids.
+//! The small adapters: a manual clock, counting ids, and hints between engines of one process.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use switchboard_core::model::Timestamp;
 
-use crate::ports::{Clock, Ids};
+use crate::ports::{Clock, Hint, HintSink, Hints, Ids};
 
 /// A clock that stands still until a test moves it.
 #[derive(Debug, Default)]
@@ -46,5 +46,37 @@ impl Ids for CountingIds {
     fn uuid(&self, _: Timestamp) -> Arc<str> {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         format!("00000000-0000-4000-8000-{number:012x}").into()
+    }
+}
+
+/// Hints between engines of one process that share a store. Each engine has its own, from [`LocalHints::for_another`].
+#[derive(Clone, Default)]
+pub struct LocalHints {
+    number: usize,
+    all: Arc<AllLocal>,
+}
+
+#[derive(Default)]
+struct AllLocal {
+    last: AtomicUsize,
+    sinks: Mutex<Vec<(usize, Arc<dyn HintSink>)>>,
+}
+
+impl LocalHints {
+    /// The hints of one more engine.
+    #[must_use]
+    pub fn for_another(&self) -> Self {
+        Self { number: self.all.last.fetch_add(1, Ordering::Relaxed) + 1, all: self.all.clone() }
+    }
+}
+
+impl Hints for LocalHints {
+    fn notify(&self, hint: Hint<'_>) {
+        let sinks = self.all.sinks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        sinks.iter().filter(|(number, _)| *number != self.number).for_each(|(_, sink)| sink.hint(hint));
+    }
+
+    fn listen(&self, sink: Arc<dyn HintSink>) {
+        self.all.sinks.lock().unwrap_or_else(PoisonError::into_inner).push((self.number, sink));
     }
 }

@@ -12,7 +12,7 @@ mod runs;
 mod store;
 mod tables;
 
-pub use adapters::{CountingIds, ManualClock};
+pub use adapters::{CountingIds, LocalHints, ManualClock};
 pub use store::{MemoryStore, STORAGE_BYTES_MAX_DEFAULT, TASKS_MAX_DEFAULT};
 
 #[cfg(test)]

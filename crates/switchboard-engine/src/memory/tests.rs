@@ -129,3 +129,34 @@ mod contract {
         }
     }
 }
+
+#[cfg(feature = "contract")]
+mod hints {
+    use std::sync::Arc;
+
+    use super::super::LocalHints;
+    use crate::contract::hints::HintSubject;
+    use crate::ports::Hints;
+
+    struct TwoEngines(LocalHints, LocalHints);
+
+    impl HintSubject for TwoEngines {
+        fn first(&self) -> Arc<dyn Hints> {
+            Arc::new(self.0.clone())
+        }
+
+        fn second(&self) -> Arc<dyn Hints> {
+            Arc::new(self.1.clone())
+        }
+
+        // There is no connection that could be lost.
+        fn cut(&self) {}
+    }
+
+    fn make() -> TwoEngines {
+        let first = LocalHints::default();
+        TwoEngines(first.for_another(), first.for_another())
+    }
+
+    crate::hints_contract!(make);
+}

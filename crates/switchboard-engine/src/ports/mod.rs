@@ -25,6 +25,8 @@ pub use download::Links;
 pub use outbox::Outbox;
 pub use runs::Runs;
 pub use store::Store;
-pub use system::{Clock, Dispatch, Hint, HintSink, Hints, Ids, Webhook, WebhookAnswer, WebhookCall, WebhookError};
+pub use system::{
+    Clock, Dispatch, Hint, HintSink, Hints, Ids, News, Webhook, WebhookAnswer, WebhookCall, WebhookError,
+};
 pub use task_log::TaskLog;
 pub use upkeep::{DamagedRow, Quarantine, Upkeep};

@@ -1,9 +1,9 @@
 //! What the engine takes from the world beside its store: the time, randomness for ids, hints from other processes, and a
 //! client that posts to webhooks. They are ports, so that a simulation can repeat a run exactly.
 //!
-//! A hint tells other processes that a task has changed. It may arrive twice, late, or never. A lost hint costs latency
-//! but no data, because the process that gets a hint reads the log. Commits of this process reach its own followers
-//! without a hint.
+//! A hint tells other processes that a task has changed. It may arrive twice, late, or never, and somebody may have made it up. A
+//! lost hint costs latency but no data, and a made up one a read, because the process that gets a hint asks the store. Commits of
+//! this process reach its own followers without a hint.
 
 use std::sync::Arc;
 
@@ -37,13 +37,22 @@ pub trait Ids: Send + Sync {
     fn uuid(&self, now: Timestamp) -> Arc<str>;
 }
 
-/// The newest event of a task. For a record that was closed by a direct reply, and never became a task, the number is
-/// 0.
+/// Something that has happened to a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint<'a> {
     pub task: &'a TaskId,
-    /// The number of its newest visible event.
-    pub seq: u64,
+    pub news: News,
+}
+
+/// What a hint is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// The number of the newest visible event.
+    Event(u64),
+    /// The record was closed by a direct reply, and never became a task.
+    Replied,
+    /// Somebody wants the run of this task to stop. The process that runs it asks the store whether that is so.
+    CancelRequested,
 }
 
 /// Posts to the server's own processor route, so that a run is started by a request of its own. Used only by servers that say so.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use switchboard_core::call::Owner;
-use switchboard_core::model::TaskState;
+use switchboard_core::model::{TaskId, TaskState};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -74,6 +74,11 @@ impl RunRegistry {
             entry.cancel.cancel();
         }
         entry.is_some()
+    }
+
+    /// Whether a run of this task is in this process.
+    pub(crate) fn has(&self, id: &TaskId) -> bool {
+        self.lock().values().any(|entry| entry.record.id == *id)
     }
 
     /// Tells those of these runs that are in this process to stop.

@@ -102,7 +102,7 @@ impl Subscription {
         let stored = engine.store.head(&following.scope, &following.id).await;
         let head = stored.map_err(|error| engine.store_failed(&error))?.map(|stored| stored.head);
         let Some(head) = head else { return Err(ProtocolError::task_not_found(&following.id)) };
-        tail.overtaken(head.seq);
+        tail.joins(head.seq);
         if engine.supervisor.is_draining() {
             // Shutdown may have closed the tails before this one was created.
             tail.close();

@@ -3,7 +3,8 @@
 //! until every reader has it, so the tail of a task with one reader that keeps up is empty.
 //!
 //! What this process commits is fed into the ring, which saves its followers a read. A hint from another process brings
-//! no events: it carries the number of the newest event, and followers that are behind read the store.
+//! no events: it carries the number of the newest event, and [`catch_up_forever`](super::catch_up_forever) reads the store once for all
+//! followers.
 //!
 //! [`wait_until`] waits at a tail until a record has reached a state: settled, for a blocking caller; ended, for a caller that
 //! cancels; opened as a task or answered, for a caller that may be answered directly.
@@ -11,7 +12,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::poll_fn;
 use std::hash::BuildHasher;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -19,13 +20,13 @@ use switchboard_core::call::SharedUpdate;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Event, Head, Phase, updates};
 use switchboard_core::model::{ContextId, Measure, TaskId, Update};
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use crate::commit::Record;
 use crate::engine_state::EngineState;
 use crate::id_hash::{IdHash, SeededHash};
-use crate::ports::store::Scope;
-use crate::ports::{Hint, HintSink};
+use crate::ports::store::{Scope, TaskKey};
 use crate::runs::AttachedRun;
 
 const SHARDS: usize = 16;
@@ -38,12 +39,16 @@ pub(crate) struct Tails {
     shards: [Mutex<Shard>; SHARDS],
     updates_max: usize,
     bytes_max: u64,
+    /// Tasks with events that their tails have not got yet; in order of ids, so that a simulation takes the same steps every time.
+    overtaken: Mutex<BTreeMap<TaskId, Weak<Tail>>>,
+    is_overtaken: Notify,
 }
 
 impl Tails {
     pub(crate) fn new(updates_max: usize, bytes_max: usize) -> Arc<Self> {
         let shards = std::array::from_fn(|_| Mutex::default());
-        Arc::new(Self { shards, updates_max, bytes_max: bytes_max as u64 })
+        let (overtaken, is_overtaken) = (Mutex::default(), Notify::new());
+        Arc::new(Self { shards, updates_max, bytes_max: bytes_max as u64, overtaken, is_overtaken })
     }
 
     /// The tail of a task. It is created with the cursor `seq` if the task has no followers yet.
@@ -56,6 +61,7 @@ impl Tails {
         let tail = Arc::new(Tail {
             scope: scope.clone(),
             id: id.clone(),
+            place: OnceLock::new(),
             ring: Mutex::new(ring),
             tails: Arc::downgrade(self),
         });
@@ -70,8 +76,23 @@ impl Tails {
         }
     }
 
-    fn find(&self, id: &TaskId) -> Option<Arc<Tail>> {
+    pub(super) fn find(&self, id: &TaskId) -> Option<Arc<Tail>> {
         self.shard(id).get(id).and_then(Weak::upgrade)
+    }
+
+    /// Waits for a tail that has been overtaken. It is given to one caller, who ends with [`Tail::lag`] or [`Tail::leave_behind`].
+    pub(super) async fn next_overtaken(&self) -> Arc<Tail> {
+        loop {
+            let next = self.overtaken.lock().unwrap_or_else(PoisonError::into_inner).pop_first();
+            match next {
+                Some((_, tail)) => {
+                    if let Some(tail) = tail.upgrade() {
+                        return tail;
+                    }
+                }
+                None => self.is_overtaken.notified().await,
+            }
+        }
     }
 
     /// All tails that have followers now.
@@ -98,20 +119,12 @@ impl Tails {
     }
 }
 
-impl HintSink for Tails {
-    fn hint(&self, hint: Hint<'_>) {
-        let Some(tail) = self.find(hint.task) else { return };
-        match hint.seq {
-            0 => tail.replied(),
-            seq => tail.overtaken(seq),
-        }
-    }
-}
-
 /// The newest updates of one task.
 pub(crate) struct Tail {
     scope: Scope,
     id: TaskId,
+    /// Where the log is, once that was read.
+    pub(super) place: OnceLock<(TaskKey, ContextId)>,
     ring: Mutex<Ring>,
     tails: Weak<Tails>,
 }
@@ -123,6 +136,10 @@ struct Ring {
     /// Everything above this number is in `updates`.
     floor: u64,
     last: u64,
+    /// The newest event that this process has heard of.
+    heard_of: u64,
+    /// Whether the tail waits to be brought up to that event, or is.
+    is_catching_up: bool,
     closing: bool,
     /// How often the record was reported closed without an update. A reader that waits for that reads the store again.
     replies: u64,
@@ -224,11 +241,65 @@ impl Tail {
         self.update(|ring| ring.closing = true);
     }
 
-    /// Called with the number of the task's newest event: readers that are behind must read the store. Does nothing if
-    /// the ring already has that update.
-    pub(crate) fn overtaken(&self, seq: u64) {
-        if self.update_quietly(|ring| seq > ring.last) {
-            self.update(|ring| ring.skip_to(seq));
+    /// Called by a new follower with the number of the task's newest event, which it has read from the store. A tail without readers
+    /// begins after that event; one that others read is brought up to it.
+    pub(crate) fn joins(self: &Arc<Self>, seq: u64) {
+        let is_first = self.update_quietly(|ring| {
+            let is_first = ring.readers.is_empty();
+            if is_first {
+                ring.skip_to(seq);
+            }
+            is_first
+        });
+        if !is_first {
+            self.overtaken(seq);
+        }
+    }
+
+    /// Called with the number of the task's newest event. If the ring does not have it, the store is read soon.
+    pub(crate) fn overtaken(self: &Arc<Self>, seq: u64) {
+        let begins = self.update_quietly(|ring| {
+            ring.heard_of = ring.heard_of.max(seq);
+            let begins = seq > ring.last && !ring.is_catching_up;
+            ring.is_catching_up |= begins;
+            begins
+        });
+        let Some(tails) = self.tails.upgrade().filter(|_| begins) else { return };
+        let mut overtaken = tails.overtaken.lock().unwrap_or_else(PoisonError::into_inner);
+        overtaken.insert(self.id.clone(), Arc::downgrade(self));
+        drop(overtaken);
+        tails.is_overtaken.notify_one();
+    }
+
+    /// The last update in the ring and the newest that was heard of, if they differ. If they do not, catching up has ended.
+    pub(super) fn lag(&self) -> Option<(u64, u64)> {
+        self.update_quietly(|ring| {
+            ring.is_catching_up = ring.last < ring.heard_of;
+            ring.is_catching_up.then_some((ring.last, ring.heard_of))
+        })
+    }
+
+    /// Called if the store does not have what was heard of: true if this process has heard of something newer meanwhile. Otherwise
+    /// catching up has ended.
+    pub(super) fn leave_behind(&self, heard_of: u64) -> bool {
+        self.update_quietly(|ring| {
+            ring.is_catching_up = ring.heard_of > heard_of;
+            if !ring.is_catching_up {
+                ring.heard_of = ring.last;
+            }
+            ring.is_catching_up
+        })
+    }
+
+    /// Leaves out the updates up to this one, which are no longer kept one by one. Readers that have not seen them read the store.
+    pub(super) fn skip_to(&self, seq: u64) {
+        self.update(|ring| ring.skip_to(seq));
+    }
+
+    /// Gives the readers a commit that was read from the store.
+    pub(super) fn take_read(&self, context_id: &ContextId, first_seq: u64, events: &[Event]) {
+        if let Some(tails) = self.tails.upgrade() {
+            self.take(context_id, first_seq, events, tails.updates_max, tails.bytes_max);
         }
     }
 

@@ -13,8 +13,9 @@ use tokio::sync::{Mutex as AsyncMutex, MutexGuard};
 
 use super::connect::Connection;
 use super::error::{Failure, FailureKind, corrupt};
-use super::rows::{get, signed, unsigned};
+use super::rows::get;
 use super::store::Shared;
+use crate::record::{signed, unsigned};
 
 /// Entries that wait at most; more are counted, and an entry says how many were lost.
 const AUDIT_WAITING_MAX: usize = 65_536;

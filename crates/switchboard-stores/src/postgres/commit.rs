@@ -13,10 +13,10 @@ use tokio::sync::oneshot;
 
 use super::connect::Connection;
 use super::error::Failure;
-use super::rows::{LogColumns, OnChains, PushColumns, of_accept, of_chunk, of_head, of_origin, signed, unsigned};
+use super::rows::{LogColumns, PushColumns, of_accept, of_chunk, of_head, of_origin};
 use super::schema::COMMIT_NUMBERS;
 use super::text;
-use crate::record::{Encoded, encode, encode_artifacts, phase_number, state_number};
+use crate::record::{Encoded, OnChains, encode, encode_artifacts, phase_number, signed, state_number, unsigned};
 use crate::secret_keys::{Place, SecretKeys};
 
 // The bits of `flags`, as `commit_v1` reads them.

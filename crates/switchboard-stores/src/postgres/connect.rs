@@ -54,11 +54,21 @@ impl Connector {
 
     /// A connection that the caller drives.
     pub(super) async fn connect_undriven(&self) -> Result<(Client, Driver), Failure> {
-        self.config.connect(self.tls.clone()).await.map_err(|error| {
+        let (client, driver) = self.config.connect(self.tls.clone()).await.map_err(|error| {
             let failure = Failure::from(error);
             // An error without a code while connecting says more than that the connection was lost.
             Failure { kind: FailureKind::Connection, ..failure }
-        })
+        })?;
+        // A server says its version before anything is asked of it, so one that is too old never gets a statement that it does not know.
+        if let Some(version) = driver.parameter("server_version") {
+            let major =
+                version.split(|letter: char| !letter.is_ascii_digit()).next().and_then(|word| word.parse::<i32>().ok());
+            if major.is_some_and(|major| major < SERVER_VERSION_MIN) {
+                let expected = format!("expected {SERVER_VERSION_MIN} or later");
+                return Err(Failure::other(format!("the server is version {version}; {expected}")));
+            }
+        }
+        Ok((client, driver))
     }
 
     pub(super) async fn set_up(&self, client: &Client) -> Result<(), Failure> {

@@ -15,10 +15,11 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::error::corrupt;
-use super::rows::{PushColumns, get, now, read_scope, signed, unsigned};
+use super::rows::{PushColumns, get, now, read_scope};
 use super::runs::observe_clock;
 use super::store::Shared;
 use super::text;
+use crate::record::{signed, unsigned};
 use crate::secret_keys::{Place, SecretKeys};
 
 /// How many webhooks are examined for one page of the outbox.
@@ -29,13 +30,15 @@ macro_rules! push_columns {
         "p.push_no, p.task_no, p.config_id, p.url, p.token, p.auth_scheme, p.auth_credentials, p.dialect, p.checksum"
     };
 }
+pub(super) use push_columns;
+
 const AFTER_PUSH: usize = 9;
 
 /// Before the first owner.
 pub(super) const NO_OWNER: i64 = -1;
 
 /// Reads the columns of a webhook, if they match their checksum.
-fn read_push(row: &Row) -> Result<(DeliveryKey, PushColumns), StoreError> {
+pub(super) fn read_push(row: &Row) -> Result<(DeliveryKey, PushColumns), StoreError> {
     let columns = PushColumns {
         task_no: get(row, 1)?,
         config_id: get(row, 2)?,

@@ -4,34 +4,17 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
 
-use switchboard_core::lifecycle::Folded;
-use switchboard_engine::ports::store::{StoreError, StoredTask, TaskKey, newest_status};
+use switchboard_engine::ports::store::{StoreError, StoredTask, TaskKey};
 
 use super::error::corrupt;
-use super::rows::{Chains, LogRow, TaskRow, get, missing, of_chunk};
+use super::rows::{LogRow, TaskRow, get, of_chunk};
 use super::store::Shared;
 use crate::checksum::ContentHash;
-use crate::record::{ChunkSource, Contents, ParsedCommit, Want};
+use crate::record::{Chains, ChunkSource, Contents, Folding, HistoryBounds, ParsedCommit, Want, missing};
 
 /// How many commits of a chain are read at once.
 const CHAIN_PAGE: i32 = 64;
-
-/// How much of the history a reader wants: the newest messages.
-#[derive(Clone, Copy)]
-pub(super) struct HistoryBounds {
-    pub(super) bytes_max: u64,
-    pub(super) messages_max: u32,
-    /// Whether the reader may start the current turn, whose message is then whole.
-    pub(super) may_run: bool,
-}
-
-impl HistoryBounds {
-    pub(super) fn bytes(bytes_max: u64) -> Self {
-        Self { bytes_max, messages_max: u32::MAX, may_run: true }
-    }
-}
 
 const WALK: &str = "
 with recursive walk as (
@@ -97,28 +80,15 @@ pub(super) async fn fold(
     want: Want,
     bounds: HistoryBounds,
 ) -> Result<StoredTask, StoreError> {
-    let status = row.chains.status;
     let artifact = if want == Want::NoArtifacts { 0 } else { row.chains.artifact };
     let found = Walk::new(shared, row.task_no, Chains { artifact, ..row.chains }).all().await?;
-    let HistoryBounds { mut bytes_max, mut messages_max, may_run } = bounds;
-    let turn = (may_run && row.head.running).then_some(row.head.turn);
+    let mut folding = Folding::of(&row.head, row.chains.status, bounds);
     let mut parsed = Vec::with_capacity(found.len());
-    // Of how many of the commits, the newest first, all messages are whole.
-    let mut whole = None;
     let mut wanted = Vec::new();
     for commit in &found {
         let version = commit.version();
         let mut stored = ParsedCommit::of(&commit.record)?;
-        let (messages, bytes) = stored.messages();
-        if whole.is_none() && bytes > 0 && (messages_max == 0 || bytes > bytes_max) {
-            whole = Some(parsed.len());
-        }
-        bytes_max = bytes_max.saturating_sub(bytes);
-        messages_max = messages_max.saturating_sub(messages);
-        let contents = match whole {
-            Some(_) => Contents::Only { turn, status: version == status },
-            None => Contents::All,
-        };
+        let contents = folding.wants(version, &stored);
         stored.restrict(want, contents);
         wanted.extend(stored.chunk_ranges().into_iter().map(|range| (version, range)));
         parsed.push((version, stored));
@@ -128,24 +98,7 @@ pub(super) async fn fold(
     for (version, stored) in parsed {
         commits.push((version, stored.into_events(want, Contents::All, &chunks.of(version))?));
     }
-    let shortened = whole.map_or(0, |whole| commits.len() - whole);
-    let mut folded = Folded::empty(row.head.id.clone(), row.head.context_id.clone());
-    let mut hollow = 0;
-    for (number, (version, events)) in commits.iter().rev().enumerate() {
-        folded.apply_all(events);
-        if number + 1 == shortened {
-            hollow = folded.task.history.len();
-        }
-        // A status message without contents must not get into the history when the next status comes.
-        if number < shortened && *version != status && newest_status(events).is_some() {
-            Arc::make_mut(&mut folded.task).status.message = None;
-        }
-    }
-    if shortened > 0 {
-        Arc::make_mut(&mut folded.task).history.drain(..hollow);
-        folded.is_shortened = true;
-    }
-    Ok(StoredTask { key: TaskKey(row.task_no), head: row.head.into(), folded: folded.into(), outlined: Vec::new() })
+    Ok(folding.finish(TaskKey(row.task_no), row.head, &commits))
 }
 
 /// Chunks that were read before the records that refer to them are decoded.

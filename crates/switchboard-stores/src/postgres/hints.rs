@@ -4,28 +4,21 @@
 //!
 //! A hint that is lost costs time and no data, so nothing here is repeated.
 
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_core::model::TaskId;
 use switchboard_engine::ports::{Hint, HintSink, Hints};
-use tokio::sync::Notify;
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::connect::{Connector, Driver};
 use super::error::{Failure, PostgresError};
 use super::store::Shared;
-use super::text;
+use crate::hint_box::{CHANNELS, HintBox};
 
-/// The hints of a task always go over the same channel.
-const CHANNELS: u64 = 16;
 /// The longest payload; PostgreSQL has 8,000 bytes.
 const PAYLOAD_BYTES_MAX: usize = 7_800;
-/// Tasks whose hints wait at most; hints of more are lost.
-const HINTS_WAITING_MAX: usize = 16_384;
 /// The pause between two notifications, in which hints are gathered.
 const GATHER: Duration = Duration::from_millis(2);
 /// How long the name of a replica is waited for when its last holder has just ended.
@@ -35,36 +28,26 @@ const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 
 /// Hints over LISTEN and NOTIFY.
 pub struct PostgresHints {
-    /// The name of this replica: its own hints come back, and are not passed on.
-    name: String,
-    sink: OnceLock<Arc<dyn HintSink>>,
-    waiting: Mutex<HashMap<TaskId, u64>>,
-    has_waiting: Notify,
+    hints: HintBox,
+    /// Whether there are any; otherwise something else carries them.
+    is_used: bool,
 }
 
 impl Hints for PostgresHints {
     fn notify(&self, hint: Hint<'_>) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(seq) = waiting.get_mut(hint.task) {
-            *seq = hint.seq.max(*seq);
-        } else if waiting.len() < HINTS_WAITING_MAX {
-            waiting.insert(hint.task.clone(), hint.seq);
-        } else {
-            return;
+        if self.is_used {
+            self.hints.put(hint);
         }
-        drop(waiting);
-        self.has_waiting.notify_one();
     }
 
     fn listen(&self, sink: Arc<dyn HintSink>) {
-        // It is called once.
-        let _ = self.sink.set(sink);
+        self.hints.listen(sink);
     }
 }
 
 impl PostgresHints {
-    pub(super) fn new(name: String) -> Self {
-        Self { name, sink: OnceLock::new(), waiting: Mutex::default(), has_waiting: Notify::new() }
+    pub(super) fn new(name: String, is_used: bool) -> Self {
+        Self { hints: HintBox::new(name), is_used }
     }
 
     /// Sends hints until it is dropped.
@@ -72,58 +55,16 @@ impl PostgresHints {
         const NOTIFY: &str =
             "select pg_notify(n.channel, n.payload) from unnest($1::text[], $2::text[]) as n(channel, payload)";
         loop {
-            self.has_waiting.notified().await;
-            let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
-            let (channels, payloads) = self.payloads(&shared.connector.schema, waiting);
+            self.hints.wait().await;
+            let payloads = self.hints.take(PAYLOAD_BYTES_MAX);
+            let named = |(number, payload)| (channel_name(&shared.connector.schema, number), payload);
+            let (channels, payloads): (Vec<String>, Vec<String>) = payloads.into_iter().map(named).unzip();
             if let Err(error) = shared.serve(NOTIFY, &[&channels, &payloads]).await {
                 tracing::debug!(?error, "hints lost");
             }
             tokio::time::sleep(GATHER).await;
         }
     }
-
-    /// Notifications: the sender on the first line, then a task and its newest event on each.
-    fn payloads(&self, schema: &str, hints: HashMap<TaskId, u64>) -> (Vec<String>, Vec<String>) {
-        let mut open: HashMap<u64, String> = HashMap::new();
-        let (mut channels, mut payloads) = (Vec::new(), Vec::new());
-        for (task, seq) in hints {
-            let number = channel_of(&task);
-            let line = format!("\n{seq} {}", text::stored(task.as_str()));
-            if line.contains(['\r']) || line.len() > PAYLOAD_BYTES_MAX / 2 || line[1..].contains('\n') {
-                // Such ids are not made by us; their followers poll.
-                continue;
-            }
-            let payload = open.entry(number).or_insert_with(|| self.name.clone());
-            if payload.len() + line.len() > PAYLOAD_BYTES_MAX {
-                channels.push(channel_name(schema, number));
-                payloads.push(std::mem::replace(payload, self.name.clone()));
-            }
-            payload.push_str(&line);
-        }
-        for (number, payload) in open {
-            channels.push(channel_name(schema, number));
-            payloads.push(payload);
-        }
-        (channels, payloads)
-    }
-
-    fn received(&self, payload: &str) {
-        let Some(sink) = self.sink.get() else { return };
-        let mut lines = payload.split('\n');
-        if lines.next() == Some(&self.name) {
-            return;
-        }
-        for line in lines {
-            let Some((seq, task)) = line.split_once(' ') else { continue };
-            if let Ok(seq) = seq.parse() {
-                sink.hint(Hint { task: &TaskId::from(&*text::read(task)), seq });
-            }
-        }
-    }
-}
-
-fn channel_of(task: &TaskId) -> u64 {
-    crate::checksum::xxh64(task.as_str().as_bytes(), 0) % CHANNELS
 }
 
 fn channel_name(schema: &str, number: u64) -> String {
@@ -167,7 +108,9 @@ impl Presence {
             }
             let listen: String =
                 (0..CHANNELS).map(|number| format!("LISTEN \"{}\";", channel_name(schema, number))).collect();
-            client.batch_execute(&listen).await?;
+            if hints.is_used {
+                client.batch_execute(&listen).await?;
+            }
             Ok(true)
         };
         let mut work = pin!(work);
@@ -182,7 +125,7 @@ impl Presence {
     pub(super) async fn keep(mut self, connector: &Connector, hints: &PostgresHints) {
         loop {
             drive(&mut self.driver, hints).await;
-            tracing::warn!("connection of this replica lost; hints of others come late until it is back");
+            tracing::warn!("connection of this replica lost; if it carries hints, they come late until it is back");
             loop {
                 tokio::time::sleep(RECONNECT_PAUSE).await;
                 let Ok((client, driver)) = connector.connect_undriven().await else { continue };
@@ -204,7 +147,7 @@ impl Presence {
 async fn drive(driver: &mut Driver, hints: &PostgresHints) {
     loop {
         match poll_fn(|cx| driver.poll_message(cx)).await {
-            Some(Ok(AsyncMessage::Notification(told))) => hints.received(told.payload()),
+            Some(Ok(AsyncMessage::Notification(told))) => hints.hints.received(told.payload()),
             Some(Ok(_)) => {}
             Some(Err(error)) => {
                 tracing::debug!(error = %error, "connection to PostgreSQL lost");

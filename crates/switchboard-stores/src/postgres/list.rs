@@ -5,12 +5,12 @@ use switchboard_core::model::{Measure, Timestamp};
 use switchboard_engine::ports::store::{ListCursor, ListPage, ListQuery, Scope, StoreError, StoredTask, TaskKey};
 use tokio_postgres::Row;
 
-use super::fold::{HistoryBounds, fold};
+use super::fold::fold;
 use super::outlined::fold_within;
-use super::rows::{TaskRow, get, signed, task_columns};
+use super::rows::{TaskRow, get, task_columns};
 use super::store::Shared;
 use super::text;
-use crate::record::{Want, state_number};
+use crate::record::{HistoryBounds, Want, signed, state_number, unsigned};
 
 macro_rules! page_sql {
     ($context:literal) => {
@@ -61,7 +61,7 @@ async fn one_page(shared: &Shared, scope: &Scope, query: &ListQuery) -> Result<L
     let after = query.after.unwrap_or(ListCursor { status_at: Timestamp::from_ms(i64::MAX), key: TaskKey(i64::MAX) });
     let (page_sql, count_sql) = if context.is_some() { (PAGE_OF_CONTEXT, COUNT_OF_CONTEXT) } else { (PAGE, COUNT) };
     let counted = shared.read(count_sql, &[&numbers.scope_no, &since, &state, &context]).await?;
-    page.total = counted.first().map_or(Ok(0), |row| get(row, 0)).map(super::rows::unsigned)?;
+    page.total = counted.first().map_or(Ok(0), |row| get(row, 0)).map(unsigned)?;
     if query.page_size == 0 {
         return Ok(page);
     }

@@ -4,6 +4,7 @@
 //! Nothing of a task is cached, so each process sees what the others wrote. A thread of its own drives the connections.
 
 mod audit;
+mod calls;
 mod commit;
 mod connect;
 mod deliveries;
@@ -28,8 +29,10 @@ mod thread;
 mod tls;
 mod totals;
 mod usage;
+mod verify;
 mod writer;
 
+pub use crate::checked::{AuditChain, Checked, Fault};
 pub use crate::secret_keys::{SecretKeys, SecretKeysError};
 pub use error::PostgresError;
 pub use hints::PostgresHints;
@@ -37,6 +40,7 @@ pub use migrate::SchemaStatus;
 pub use options::PostgresOptions;
 pub use store::PostgresStore;
 pub use thread::{migrate, status};
+pub use verify::{read_audit, remove, verify};
 
 #[cfg(test)]
 mod tests;

@@ -31,6 +31,8 @@ pub struct PostgresOptions {
     pub(super) readers: usize,
     pub(super) time: TimeSource,
     pub(super) migrates: bool,
+    /// Whether hints between processes go over this database.
+    pub(super) carries_hints: bool,
 }
 
 /// Whose clock decides about leases and other waiting times.
@@ -72,6 +74,7 @@ impl PostgresOptions {
             readers: Self::READERS_DEFAULT,
             time: TimeSource::Database,
             migrates: true,
+            carries_hints: true,
         }
     }
 
@@ -127,6 +130,13 @@ impl PostgresOptions {
     #[must_use]
     pub fn migrates(mut self, migrates: bool) -> Self {
         self.migrates = migrates;
+        self
+    }
+
+    /// Whether hints between processes go over this database (`LISTEN` and `NOTIFY`); they do unless something else carries them.
+    #[must_use]
+    pub fn carries_hints(mut self, carries_hints: bool) -> Self {
+        self.carries_hints = carries_hints;
         self
     }
 

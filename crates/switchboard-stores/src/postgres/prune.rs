@@ -5,10 +5,11 @@
 use switchboard_engine::ports::store::{Retention, StoreError};
 use tokio_postgres::Row;
 
-use super::rows::{get, signed, unsigned};
+use super::rows::get;
 use super::store::Shared;
 use super::totals::{Counted, place_of};
 use super::usage::Sums;
+use crate::record::{signed, unsigned};
 
 /// How many log rows and chunks of one task are removed at once.
 const LOG_ROWS_SLICE: i64 = 4_096;

@@ -8,12 +8,12 @@ use switchboard_engine::ports::store::{
 };
 
 use super::error::corrupt;
-use super::fold::{Chunks, HistoryBounds, Walk};
+use super::fold::{Chunks, Walk};
 use super::outlined::{fold_earlier_within, fold_within};
-use super::rows::{Chains, LogRow, TaskRow, get, log_columns, missing, now, of_accept, signed, task_columns, unsigned};
+use super::rows::{LogRow, TaskRow, get, log_columns, now, of_accept, task_columns};
 use super::store::Shared;
 use super::text;
-use crate::record::{Contents, ParsedCommit, Want, sets_status};
+use crate::record::{Chains, Contents, HistoryBounds, ParsedCommit, Want, missing, sets_status, signed, unsigned};
 
 /// A page of large commits holds fewer of them, so that reading a large file needs little memory.
 const LOG_PAGE_BYTES_MAX: i64 = 1 << 20;

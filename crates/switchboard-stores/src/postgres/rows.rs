@@ -3,7 +3,7 @@
 //! and the progress of deliveries.
 
 use switchboard_core::call::Owner;
-use switchboard_core::lifecycle::{Event, Head};
+use switchboard_core::lifecycle::Head;
 use switchboard_core::model::{AgentName, Timestamp};
 use switchboard_engine::ports::store::{Accept, Scope, StoreError};
 use tokio_postgres::Row;
@@ -12,7 +12,9 @@ use tokio_postgres::types::FromSql;
 use super::error::corrupt;
 use super::text;
 use crate::checksum::{Checksum, ContentHash};
-use crate::record::{decode_artifacts, phase_from_number, phase_number, state_from_number, state_number};
+use crate::record::{
+    Chains, decode_artifacts, phase_from_number, phase_number, signed, state_from_number, state_number, unsigned,
+};
 
 // A number is never reused for another table, because stored checksums depend on it. SQLite's are below 100.
 const TASK: u64 = 101;
@@ -21,6 +23,7 @@ const LOG: u64 = 103;
 const CHUNK: u64 = 104;
 const PUSH: u64 = 105;
 const ACCEPTED: u64 = 106;
+const CALL: u64 = 107;
 
 /// The columns of a task, in the order [`TaskRow::read`] reads them.
 macro_rules! task_columns {
@@ -46,15 +49,6 @@ pub(super) use now;
 /// A column, or the error of a row that is not as this build writes it.
 pub(super) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, StoreError> {
     row.try_get(column).map_err(corrupt)
-}
-
-/// PostgreSQL's integers end at 2^63, which no count here reaches.
-pub(super) fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-pub(super) fn unsigned(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or(0)
 }
 
 /// The checksum of what every commit sets. `artifacts` is the stored form of the head's artifacts.
@@ -136,6 +130,11 @@ pub(super) fn of_accept(task_no: i64, accept: &Accept) -> i64 {
         .finish()
 }
 
+/// A call. When it is due is not part of it, because the database changes that when its clock is set back.
+pub(super) fn of_call(task_no: i64, id: &str, status: &str, record: &str) -> i64 {
+    Checksum::of_table(CALL).number(task_no).text(id).text(status).text(record).finish()
+}
+
 /// What was registered for a webhook, with its secrets encrypted.
 pub(super) struct PushColumns {
     pub(super) task_no: i64,
@@ -159,35 +158,6 @@ impl PushColumns {
             .optional_text(auth_credentials.as_deref())
             .text(dialect)
             .finish()
-    }
-}
-
-/// The heads of the chains of commits that a reader must fold, newest first. Each log row points to the next commit of its
-/// chain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Chains {
-    pub(super) story: i64,
-    pub(super) artifact: i64,
-    pub(super) status: i64,
-}
-
-/// Which chains a commit is added to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct OnChains {
-    pub(super) story: bool,
-    pub(super) artifact: bool,
-    pub(super) status: bool,
-}
-
-impl OnChains {
-    pub(super) fn of(events: &[Event], folds: bool) -> Self {
-        let writes_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
-        let sets_status = |event: &Event| matches!(event, Event::Opened { .. } | Event::StatusChanged { .. });
-        Self {
-            story: folds && !events.iter().all(writes_artifact),
-            artifact: events.iter().any(writes_artifact),
-            status: events.iter().any(sets_status),
-        }
     }
 }
 
@@ -284,8 +254,4 @@ impl LogRow {
     pub(super) fn version(&self) -> i64 {
         self.columns.version
     }
-}
-
-pub(super) fn missing(task_no: i64, version: i64) -> StoreError {
-    corrupt(format_args!("commit {version} of task number {task_no} is missing"))
 }

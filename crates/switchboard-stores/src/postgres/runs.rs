@@ -5,11 +5,12 @@ use switchboard_core::model::AgentName;
 use switchboard_engine::ports::store::{DueRun, Release, StoreError, StoredHead, TaskKey};
 use tokio_postgres::Row;
 
-use super::rows::{AFTER_TASK, TaskRow, get, now, read_scope, signed, task_columns};
+use super::rows::{AFTER_TASK, TaskRow, get, now, read_scope, task_columns};
 use super::store::Shared;
 use super::text;
+use crate::record::signed;
 
-const OBSERVE: &str = "select observe_clock_v1($1)";
+const OBSERVE: &str = "select observe_clock_v2($1)";
 
 /// Notes the time, and shifts waiting times if the clock was set back.
 pub(super) async fn observe_clock(shared: &Shared) -> Result<(), StoreError> {

@@ -14,10 +14,14 @@ pub(super) struct Migration {
 }
 
 pub(super) const MIGRATIONS: &[Migration] =
-    &[Migration { sql: V1, works_from: 1 }, Migration { sql: V2, works_from: 1 }];
+    &[
+        Migration { sql: V1, works_from: 1 },
+        Migration { sql: V2, works_from: 1 },
+        Migration { sql: V3, works_from: 1 },
+    ];
 
 /// The version that this build writes.
-pub(super) const VERSION: i32 = 2;
+pub(super) const VERSION: i32 = 3;
 
 /// The numbers of one commit in the array that `commit_v1` gets, in this order. `commit.rs` fills them.
 pub(super) const COMMIT_NUMBERS: usize = 30;
@@ -467,4 +471,61 @@ end $$;
 create trigger file_under_owner before insert on push for each row execute function file_under_owner_v1();
 update push set owner_no = scope.owner_no from task join scope using (scope_no) where task.task_no = push.task_no;
 create index push_by_owner on push (owner_no, due_at) where due_at is not null;
+";
+
+/// Calls of agents to other agents; `calls.rs` reads and writes them. Builds of version 2 and before have none, and remove those of a task with it.
+const V3: &str = "
+create table call (
+    call_no bigint generated always as identity primary key,
+    task_no bigint not null references task on delete cascade, -- the task whose run made the call
+    due_at bigint,                    -- set while it is looked after: when it may be claimed (again)
+    set_back_ms bigint not null default 0, -- by how much due_at was shifted since the row was written
+    revision bigint not null default 0,    -- grows with every change
+    checksum bigint not null,
+    holder int,                       -- the replica that looks after it
+    id text collate \"C\" not null,
+    status text collate \"C\" not null,
+    record text not null              -- JSON
+);
+create unique index call_by_id on call (id);
+create index call_by_task on call (task_no);
+create index call_by_due on call (due_at) where due_at is not null;
+
+-- As the function of version 1, with the times of calls.
+create function observe_clock_v2(o_now bigint) returns bigint language plpgsql as $$
+declare
+    v_now bigint := coalesce(o_now, (extract(epoch from clock_timestamp()) * 1000)::bigint);
+    v_seen bigint;
+begin
+    select value into v_seen from meta where name = 'seen_at';
+    if v_seen - v_now >= 1000 then
+        select value into v_seen from meta where name = 'seen_at' for update;
+        if v_seen - v_now >= 1000 then
+            update task set claimable_at = claimable_at - (v_seen - v_now) where running and hold <> 2;
+            update push set due_at = due_at - (v_seen - v_now) where due_at is not null;
+            update call set due_at = due_at - (v_seen - v_now), set_back_ms = set_back_ms + (v_seen - v_now)
+             where due_at is not null;
+            update meta set value = v_now where name = 'seen_at';
+        end if;
+    elsif v_now > v_seen then
+        update meta set value = v_now where name = 'seen_at' and value < v_now;
+    end if;
+    return v_now;
+end $$;
+
+-- For people with a database shell: every call of an agent to another one.
+create view a2a_calls as
+select call.id,
+       task.id as task,
+       scope.agent,
+       call.record::jsonb ->> 'agent' as called,
+       call.record::jsonb ->> 'remote_task' as called_task,
+       call.status,
+       call.record::jsonb ->> 'error' as error,
+       to_timestamp(call.due_at / 1000.0) as due_at,
+       to_timestamp((call.record::jsonb ->> 'created_at')::bigint / 1000.0) as created_at,
+       to_timestamp((call.record::jsonb ->> 'ended_at')::bigint / 1000.0) as ended_at,
+       scope.tenant,
+       scope.principal
+  from call join task using (task_no) join scope using (scope_no);
 ";

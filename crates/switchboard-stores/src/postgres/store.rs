@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{AgentName, ArtifactId, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::audit::{AuditEntry, AuditPage, AuditRetention};
+use switchboard_engine::ports::calls::{CallRow, CallStep};
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use switchboard_engine::ports::store::{
@@ -14,7 +15,7 @@ use switchboard_engine::ports::store::{
     TaskKey,
 };
 use switchboard_engine::ports::system::ClockRecord;
-use switchboard_engine::ports::{AuditLog, Deliveries, Outbox, Quarantine, Runs, TaskLog, Upkeep};
+use switchboard_engine::ports::{AuditLog, Calls, Deliveries, Outbox, Quarantine, Runs, TaskLog, Upkeep};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_postgres::Row;
@@ -32,7 +33,7 @@ use super::thread::StoreThread;
 use super::totals::Totals;
 use super::usage::Usage;
 use super::writer::Queue;
-use super::{deliveries, download, list, prune, read, runs};
+use super::{calls, deliveries, download, list, prune, read, runs};
 use crate::secret_keys::SecretKeys;
 
 /// A store on PostgreSQL.
@@ -352,6 +353,10 @@ impl Upkeep for PostgresStore {
         Some(self)
     }
 
+    fn calls(&self) -> Option<&dyn Calls> {
+        Some(self)
+    }
+
     fn quarantine(&self) -> Quarantine {
         self.shared.quarantine.list()
     }
@@ -363,6 +368,39 @@ impl Upkeep for PostgresStore {
     fn hold_until(&self, until: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
         const HOLD: &str = "update meta set value = $1::bigint where name = 'held_until' returning 1";
         Box::pin(async move { self.shared.serve(HOLD, &[&until.as_ms()]).await.map(drop) })
+    }
+}
+
+impl Calls for PostgresStore {
+    fn open_call(&self, call: CallRow) -> BoxFuture<'_, Result<CallRow, StoreError>> {
+        Box::pin(calls::open(&self.shared, call))
+    }
+
+    fn change_call(&self, id: &str, step: CallStep) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>> {
+        let id = id.to_owned();
+        Box::pin(async move { calls::change(&self.shared, &id, step).await })
+    }
+
+    fn call(&self, id: &str) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>> {
+        let id = id.to_owned();
+        Box::pin(async move { calls::call(&self.shared, &id).await })
+    }
+
+    fn calls_of(&self, parent: TaskKey) -> BoxFuture<'_, Result<Vec<CallRow>, StoreError>> {
+        Box::pin(calls::of_task(&self.shared, parent))
+    }
+
+    fn claim_calls(
+        &self,
+        only: Option<String>,
+        limit: usize,
+        claim_ms: u32,
+    ) -> BoxFuture<'_, Result<Vec<CallRow>, StoreError>> {
+        Box::pin(calls::claim(&self.shared, only, limit, claim_ms))
+    }
+
+    fn next_call_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
+        Box::pin(calls::next_at(&self.shared))
     }
 }
 

@@ -28,7 +28,7 @@ use super::tls::Tls;
 use super::totals::Totals;
 use super::usage::Usage;
 use super::writer::{self, QUEUE_MAX, Queue};
-use super::{prune, text};
+use super::{calls, prune, runs, text};
 
 /// How long closing waits for what is queued.
 const CLOSING_S_MAX: u64 = 15;
@@ -81,7 +81,7 @@ impl StoreThread {
 }
 
 /// Runs a future on a runtime of its own, for commands, which are not on a runtime.
-fn alone<T>(work: impl Future<Output = Result<T, PostgresError>>) -> Result<T, PostgresError> {
+pub(super) fn alone<T>(work: impl Future<Output = Result<T, PostgresError>>) -> Result<T, PostgresError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| PostgresError(format!("no runtime could be started: {error}")))?.block_on(work)
 }
@@ -110,14 +110,14 @@ pub fn migrate(options: &PostgresOptions) -> Result<SchemaStatus, PostgresError>
     })
 }
 
-fn connector(options: &PostgresOptions, runtime: Handle) -> Result<Connector, PostgresError> {
+pub(super) fn connector(options: &PostgresOptions, runtime: Handle) -> Result<Connector, PostgresError> {
     let (config, root) = options.parse()?;
     let tls = Tls::new(root.as_deref())?;
     let (schema, statement_timeout) = (options.schema.clone(), options.statement_timeout);
     Ok(Connector { config, tls, schema, statement_timeout, runtime })
 }
 
-async fn single_client(connector: &Connector) -> Result<Client, PostgresError> {
+pub(super) async fn single_client(connector: &Connector) -> Result<Client, PostgresError> {
     let (client, driver) = connector.connect_undriven().await?;
     #[expect(clippy::disallowed_methods, reason = "ends with its connection")]
     connector.runtime.spawn(async move {
@@ -147,7 +147,7 @@ async fn open(
         Some(name) => name.clone(),
         None => format!("replica-{:016x}", random()?),
     };
-    let hints = Arc::new(PostgresHints::new(name.clone()));
+    let hints = Arc::new(PostgresHints::new(name.clone(), options.carries_hints));
     let presence = Presence::begin(&connector, &name, &hints).await?;
     let failed = |error: tokio_postgres::Error| PostgresError::from(Failure::from(error));
     let now = match &options.time {
@@ -213,6 +213,8 @@ async fn open(
         next_nonce: AtomicI64::new(random()?),
         claimed_after: AtomicI64::new(NO_OWNER),
     });
+    runs::observe_clock(&shared).await.map_err(|error| PostgresError(format!("{error:?}")))?;
+    calls::void_claims(&shared).await.map_err(|error| PostgresError(format!("{error:?}")))?;
     prune::count_if_few(&shared).await.map_err(|error| PostgresError(format!("{error:?}")))?;
     Ok((shared, hints, presence))
 }

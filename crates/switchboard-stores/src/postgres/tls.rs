@@ -1,5 +1,4 @@
-//! TLS to the server with rustls. The certificate of the server is always checked: against the authorities that browsers know, or
-//! against those of `sslrootcert`.
+//! TLS to the server, as streams that the client library takes.
 
 use std::future::Future;
 use std::io;
@@ -8,13 +7,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 
 use super::error::PostgresError;
+use crate::client_tls::client_config;
 
 /// Makes TLS streams for connections.
 #[derive(Clone)]
@@ -24,30 +23,8 @@ pub(super) struct Tls {
 
 impl Tls {
     pub(super) fn new(root_certificates: Option<&Path>) -> Result<Self, PostgresError> {
-        let mut roots = RootCertStore::empty();
-        match root_certificates {
-            None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-            Some(file) => {
-                let wrong = |why: &dyn std::fmt::Display| {
-                    PostgresError(format!("sslrootcert {}: {why}; expected certificates in PEM", file.display()))
-                };
-                let certificates = CertificateDer::pem_file_iter(file).map_err(|error| wrong(&error))?;
-                for certificate in certificates {
-                    let certificate = certificate.map_err(|error| wrong(&error))?;
-                    roots.add(certificate).map_err(|error| wrong(&error))?;
-                }
-                if roots.is_empty() {
-                    return Err(wrong(&"no certificate in it"));
-                }
-            }
-        }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| PostgresError(format!("TLS: {error}")))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(Self { config: Arc::new(config) })
+        let named = |why| PostgresError(if root_certificates.is_some() { format!("sslrootcert {why}") } else { why });
+        Ok(Self { config: client_config(root_certificates).map_err(named)? })
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use switchboard_engine::id_hash::IdHash;
 
 use super::commit::Room;
-use super::rows::unsigned;
+use crate::record::unsigned;
 
 /// How many tasks are remembered with the number of their owner. With more, all are forgotten and asked for again.
 const OWNERS_OF_TASKS_MAX: usize = 65_536;

@@ -4,7 +4,10 @@
 
 mod call;
 mod codec;
+mod downloading;
+mod folding;
 mod form;
+mod outlining;
 mod writes;
 
 pub(crate) use call::{CallColumns, decode_call, encode_call};
@@ -12,9 +15,14 @@ pub(crate) use codec::{
     Contents, Encoded, ParsedCommit, Want, decode, decode_artifacts, encode, encode_artifacts,
     is_only_checkpoint_and_artifacts, phase_from_number, phase_number, sets_status, state_from_number, state_number,
 };
+pub(crate) use downloading::{Opening, from_last_begin, wanted_of};
+#[cfg(feature = "postgres")]
+pub(crate) use folding::OnChains;
+pub(crate) use folding::{Chains, Folding, HistoryBounds, missing, signed, unsigned};
 #[cfg(feature = "postgres")]
 pub(crate) use form::Chunk as StoredChunk;
 pub(crate) use form::{ChunkSource, StoredPart};
+pub(crate) use outlining::{Gathering, OutlinedWrite, make_earlier, too_large};
 pub(crate) use writes::{Write, decode_writes, is_named};
 
 /// The number of the form that is written. A reader refuses numbers it does not know.

@@ -9,11 +9,11 @@ use switchboard_engine::ports::store::{Accepted, AcceptedTask, Scope, StoreError
 
 use super::checksums::LogColumns;
 use super::error::Failure;
-use super::fold::{Chunks, commit_sql, missing};
+use super::fold::{Chunks, commit_sql};
 use super::outlined::fold_earlier_within;
 use super::read::{at_once, find, first_version_after};
-use super::rows::{Chains, LOG_COLUMNS, LogRow, TaskRow, log_no, signed, unsigned};
-use crate::record::{Want, decode, sets_status};
+use super::rows::{LOG_COLUMNS, LogRow, TaskRow, log_no};
+use crate::record::{Chains, Want, decode, missing, sets_status, signed, unsigned};
 
 /// How many commits, and bytes of records, are searched for the status of that time.
 const COMMITS_MAX: usize = 65_536;

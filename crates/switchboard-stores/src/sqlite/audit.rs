@@ -19,7 +19,7 @@ use switchboard_engine::ports::audit::{
 use super::checksums::{ChainColumns, mismatch};
 use super::error::Failure;
 use super::ledger::Ledger;
-use super::rows::{signed, unsigned};
+use crate::record::{signed, unsigned};
 
 /// How long an entry waits for a commit to be written with.
 pub(super) const AUDIT_WAIT_MAX: Duration = Duration::from_secs(1);

@@ -15,19 +15,7 @@ use super::error::Failure;
 use super::ledger::{Ledger, LedgerShares};
 use super::open::{Opened, SqliteOptions, open, open_to_read};
 use super::schema::MIGRATIONS;
-
-/// One chain of an audit log, after it was checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditChain {
-    /// The name of the chain.
-    pub id: String,
-    /// The last entry that is no longer kept; number 0 if none was removed.
-    pub anchor: ChainPosition,
-    /// The newest entry that follows without a break.
-    pub last: ChainPosition,
-    /// What is wrong with the entry after it; none if the chain is whole.
-    pub broken: Option<String>,
-}
+pub use crate::checked::AuditChain;
 
 /// Checks every chain of the audit log, and shows each entry that follows the one before it, with that one's position.
 ///

@@ -9,8 +9,7 @@ use super::checksums::{mismatch, of_call};
 use super::deliveries::{SCOPE_COLUMN_COUNT, SCOPE_COLUMNS, scope_from};
 use super::error::Failure;
 use super::ledger::Ledger;
-use super::rows::signed;
-use crate::record::{CallColumns, decode_call, encode_call};
+use crate::record::{CallColumns, decode_call, encode_call, signed};
 
 /// A call with its number and the checksum of its row.
 struct Found {

@@ -16,13 +16,15 @@ use super::fold::commit_sql;
 use super::idempotency::{day_of, find_accepted, known_as_of};
 use super::ledger::Ledger;
 use super::recent::is_chunk;
-use super::rows::{Chains, LogRow, log_columns, log_no, signed, task_columns, unsigned};
+use super::rows::{LogRow, chains_of, log_columns, log_no, task_columns};
 use super::runs::{Lease, is_interrupted};
 use super::schema::VERSION_MAX;
 use super::totals::CountChange;
 use super::unindexed::{UNINDEXED_RUN, UNINDEXED_TASK, phase_of};
 use super::usage::bytes_of_commit;
-use crate::record::{Encoded, encode_artifacts, is_only_checkpoint_and_artifacts, phase_number, state_number};
+use crate::record::{
+    Chains, Encoded, encode_artifacts, is_only_checkpoint_and_artifacts, phase_number, signed, state_number, unsigned,
+};
 
 /// What the writer needs to know about a task to apply the next commit.
 #[derive(Clone, Copy)]
@@ -59,7 +61,7 @@ impl StepRow {
                 lease_until: time(columns.lease_until),
                 run_at: time(columns.run_at),
             },
-            chains: Chains::of(columns),
+            chains: chains_of(columns),
             closed_at: columns.closed_at,
             cancel_requested: columns.cancel_requested != 0,
             is_unindexed: columns.running == UNINDEXED_RUN,

@@ -14,8 +14,8 @@ use super::files::beside;
 use super::ledger::{Ledger, LedgerShares};
 use super::open::{Opened, SqliteOptions, open};
 use super::prune::candidates;
-use super::rows::unsigned;
 use super::totals::Totals;
+use crate::record::unsigned;
 
 /// How many tasks are removed in one transaction.
 const BATCH: usize = 500;

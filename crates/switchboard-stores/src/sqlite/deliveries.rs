@@ -13,8 +13,8 @@ use super::checksums::{PushColumns, damaged_owner, mismatch, mistyped, of_push_t
 use super::error::Failure;
 use super::ledger::Ledger;
 use super::quarantine::text_of;
-use super::rows::{signed, unsigned};
 use super::secrets::Secrets;
+use crate::record::{signed, unsigned};
 
 /// The columns of a webhook, in the order [`push_columns`] reads them.
 pub(super) const PUSH_COLUMNS: &str = "push.push_no, push.task_no, push.config_id, push.url, push.token, \

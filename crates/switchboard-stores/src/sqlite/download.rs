@@ -1,5 +1,5 @@
-//! Reads the bytes of one artifact. Opening it reads its writes once, newest first, and records positions; reading goes
-//! forward from the nearest position, one piece at a time. Of a content in chunks only the requested chunks are read.
+//! Reads the bytes of one artifact (`record/downloading.rs`), one piece at a time. Of a content in chunks only the requested chunks are
+//! read.
 
 use rusqlite::{Connection, params};
 use switchboard_core::model::{ArtifactId, TaskId};
@@ -7,14 +7,10 @@ use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, ReadPos
 use switchboard_engine::ports::store::{Scope, StoreError, TaskKey};
 
 use super::error::Failure;
-use super::fold::{ArtifactChain, Chunks, missing};
+use super::fold::{ArtifactChain, Chunks};
 use super::read::{at_once, find};
-use super::rows::{LOG_COLUMNS, LogRow, log_no, signed, unsigned};
-use crate::record::{StoredPart, Write, decode_writes};
-
-/// How many positions are recorded at most, and the smallest distance between them.
-const PLACES_MAX: u64 = 1024;
-const PLACE_BYTES_MIN: u64 = 64 << 10;
+use super::rows::{LOG_COLUMNS, LogRow, log_no};
+use crate::record::{Opening, Write, decode_writes, from_last_begin, missing, signed, unsigned, wanted_of};
 
 /// How many commits are examined in one call, whether they write to the artifact or not.
 const COMMITS_MAX: i64 = 4096;
@@ -29,86 +25,14 @@ pub(super) fn open(
     at_once(connection, || {
         let Some(row) = find(connection, scope, id)? else { return Ok(None) };
         let Some(head) = row.head.artifact(artifact.as_str()) else { return Ok(None) };
-        let wanted = part.unwrap_or(0);
-        let (mut parts_left, mut bytes_left) = (head.parts, head.bytes);
-        if wanted >= parts_left {
-            return Ok(None);
-        }
-        let step = (head.bytes / PLACES_MAX).max(PLACE_BYTES_MIN);
-        let mut positions: Vec<ReadPosition> = Vec::new();
-        let mut found = None;
+        let Some(mut opening) = Opening::of(head, part) else { return Ok(None) };
         let mut chain = ArtifactChain::of(connection, &row);
-        let mut begun = 0;
-        while let Some((version, record)) = chain.next()?.filter(|_| parts_left > 0) {
-            let (writes, begins) = from_last_begin(decode_writes(&record)?, artifact);
-            if writes.is_empty() {
-                continue;
-            }
-            let parts = || writes.iter().flat_map(Write::parts);
-            parts_left = parts_left.saturating_sub(parts().count() as u64);
-            bytes_left = bytes_left.saturating_sub(parts().map(StoredPart::bytes).sum());
-            begun = version;
-            let position = ReadPosition { at: unsigned(version), start: bytes_left };
-            if positions.last().is_none_or(|last| last.start - position.start >= step) {
-                positions.push(position);
-            }
-            if found.is_none() && wanted >= parts_left {
-                found = FoundPart::find(parts(), wanted - parts_left, bytes_left);
-            }
-            if begins {
-                parts_left = 0;
-            }
+        while opening.goes_on() {
+            let Some((version, record)) = chain.next()? else { break };
+            opening.take(version, decode_writes(&record)?);
         }
-        let Some(asked) = found else { return Ok(None) };
-        let first = ReadPosition { at: unsigned(begun), start: 0 };
-        positions.push(first);
-        positions.reverse();
-        Ok(Some(StoredArtifact {
-            key: TaskKey(row.task_no),
-            artifact: artifact.clone(),
-            begun: unsigned(begun),
-            version: row.head.version,
-            range: if part.is_some() { asked.start..asked.start + asked.bytes } else { 0..head.bytes },
-            filename: asked.filename,
-            media_type: asked.media_type,
-            positions: positions.into(),
-        }))
+        Ok(opening.finish(TaskKey(row.task_no), row.head.version))
     })
-}
-
-/// The part that was asked for, or the first.
-struct FoundPart {
-    start: u64,
-    bytes: u64,
-    filename: Option<String>,
-    media_type: String,
-}
-
-impl FoundPart {
-    /// The part numbered `number` among those of a commit whose bytes begin at `start`.
-    fn find<'p, 'r: 'p>(parts: impl Iterator<Item = &'p StoredPart<'r>>, number: u64, start: u64) -> Option<Self> {
-        let mut start = start;
-        for (at, part) in (0..).zip(parts) {
-            if at == number {
-                let media_type = part.media_type().unwrap_or_else(|| part.kind().media_type()).to_owned();
-                let filename = part.filename().map(str::to_owned);
-                return Some(Self { start, bytes: part.bytes(), filename, media_type });
-            }
-            start += part.bytes();
-        }
-        None
-    }
-}
-
-/// What a commit wrote to an artifact, beginning with the last write that replaced it, and whether there is such a
-/// write.
-fn from_last_begin<'r>(mut writes: Vec<Write<'r>>, artifact: &ArtifactId) -> (Vec<Write<'r>>, bool) {
-    writes.retain(|write| write.artifact_id() == artifact.as_str());
-    let begins = writes.iter().rposition(|write| !write.append);
-    if let Some(begin) = begins {
-        writes.drain(..begin);
-    }
-    (writes, begins.is_some())
 }
 
 pub(super) fn read(
@@ -147,7 +71,9 @@ pub(super) fn read(
             let (writes, _) = from_last_begin(writes, &cursor.artifact);
             let mut start = cursor.position.start;
             for part in writes.iter().flat_map(Write::parts) {
-                take(part, start, &mut cursor, bytes_max, &Chunks(connection), &mut out)?;
+                if let Some(wanted) = wanted_of(part, start, &mut cursor, bytes_max.saturating_sub(out.len())) {
+                    part.read(wanted, &Chunks(connection), &mut out)?;
+                }
                 start += part.bytes();
             }
             // The next call reads a commit again that was not read to its end.
@@ -161,24 +87,4 @@ pub(super) fn read(
         }
         Ok(ArtifactPiece { bytes: out.into(), next: cursor })
     })
-}
-
-/// Takes the bytes at the cursor from a part that begins at `start`, if the cursor has reached it.
-fn take(
-    part: &StoredPart<'_>,
-    start: u64,
-    cursor: &mut ArtifactCursor,
-    bytes_max: usize,
-    chunks: &Chunks<'_>,
-    out: &mut Vec<u8>,
-) -> Result<(), Failure> {
-    let end = (start + part.bytes()).min(cursor.until);
-    if cursor.from < start || cursor.from >= end || out.len() >= bytes_max {
-        return Ok(());
-    }
-    let length = (end - cursor.from).min((bytes_max - out.len()) as u64);
-    let within = |position: u64| usize::try_from(position - start).unwrap_or(usize::MAX);
-    part.read(within(cursor.from)..within(cursor.from + length), chunks, out)?;
-    cursor.from += length;
-    Ok(())
 }

@@ -2,32 +2,14 @@
 //! one of messages and status changes (columns named `story`), one of artifact writes. Commits that only report
 //! progress are on neither chain, so a task with a million of them is read as quickly as one without.
 
-use std::sync::Arc;
-
 use rusqlite::{Connection, Row};
-use switchboard_core::lifecycle::Folded;
-use switchboard_engine::ports::store::{StoreError, StoredTask, TaskKey, newest_status};
+use switchboard_engine::ports::store::{StoreError, StoredTask, TaskKey};
 
 use super::checksums::{ChunkColumns, mismatch, mistyped};
 use super::error::Failure;
-use super::rows::{Chains, LOG_COLUMNS, LogRow, TaskRow, log_no};
+use super::rows::{LOG_COLUMNS, LogRow, TaskRow, log_no};
 use crate::checksum::ContentHash;
-use crate::record::{ChunkSource, Contents, ParsedCommit, Want};
-
-/// How much of the history a reader wants: the newest messages.
-#[derive(Clone, Copy)]
-pub(super) struct HistoryBounds {
-    pub(super) bytes_max: u64,
-    pub(super) messages_max: u32,
-    /// Whether the reader may start the current turn, whose message is then whole.
-    pub(super) may_run: bool,
-}
-
-impl HistoryBounds {
-    pub(super) fn bytes(bytes_max: u64) -> Self {
-        Self { bytes_max, messages_max: u32::MAX, may_run: true }
-    }
-}
+use crate::record::{Chains, ChunkSource, Folding, HistoryBounds, ParsedCommit, Want, missing};
 
 /// Folds the commits on the chains, oldest first. Of messages beyond the bounds the contents are not read.
 pub(super) fn fold(
@@ -36,45 +18,16 @@ pub(super) fn fold(
     want: Want,
     bounds: HistoryBounds,
 ) -> Result<StoredTask, Failure> {
-    let (chunks, status) = (Chunks(connection), row.chains.status);
-    let HistoryBounds { mut bytes_max, mut messages_max, may_run } = bounds;
-    let turn = (may_run && row.head.running).then_some(row.head.turn);
+    let chunks = Chunks(connection);
+    let mut folding = Folding::of(&row.head, row.chains.status, bounds);
     let mut commits = Vec::new();
-    // Of how many of the commits, the newest first, all messages are whole.
-    let mut whole = None;
     walk(connection, row.task_no, row.chains, want, |version, record| {
         let commit = ParsedCommit::of(record)?;
-        let (messages, bytes) = commit.messages();
-        if whole.is_none() && bytes > 0 && (messages_max == 0 || bytes > bytes_max) {
-            whole = Some(commits.len());
-        }
-        bytes_max = bytes_max.saturating_sub(bytes);
-        messages_max = messages_max.saturating_sub(messages);
-        let contents = match whole {
-            Some(_) => Contents::Only { turn, status: version == status },
-            None => Contents::All,
-        };
+        let contents = folding.wants(version, &commit);
         commits.push((version, commit.into_events(want, contents, &chunks)?));
         Ok(())
     })?;
-    let shortened = whole.map_or(0, |whole| commits.len() - whole);
-    let mut folded = Folded::empty(row.head.id.clone(), row.head.context_id.clone());
-    let mut hollow = 0;
-    for (number, (version, events)) in commits.iter().rev().enumerate() {
-        folded.apply_all(events);
-        if number + 1 == shortened {
-            hollow = folded.task.history.len();
-        }
-        // A status message without contents must not get into the history when the next status comes.
-        if number < shortened && *version != status && newest_status(events).is_some() {
-            Arc::make_mut(&mut folded.task).status.message = None;
-        }
-    }
-    if shortened > 0 {
-        Arc::make_mut(&mut folded.task).history.drain(..hollow);
-        folded.is_shortened = true;
-    }
-    Ok(StoredTask { key: TaskKey(row.task_no), head: row.head.into(), folded: folded.into(), outlined: Vec::new() })
+    Ok(folding.finish(TaskKey(row.task_no), row.head, &commits))
 }
 
 /// The commits that wrote to artifacts, newest first.
@@ -156,10 +109,6 @@ fn walk(
 /// Reads one commit.
 pub(super) fn commit_sql() -> String {
     format!("SELECT {LOG_COLUMNS} FROM log WHERE log_no = ?1")
-}
-
-pub(super) fn missing(task_no: i64, version: i64) -> StoreError {
-    StoreError::Corrupt(format!("commit {version} of task number {task_no} is missing"))
 }
 
 /// Reads chunks for records that refer to them.

@@ -8,7 +8,8 @@ use switchboard_engine::ports::store::{Accepted, StoreError};
 use super::checksums::{AcceptedColumns, mistyped};
 use super::error::Failure;
 use super::ledger::{read_meta, write_meta};
-use super::rows::{TASK_COLUMNS, signed, task_columns, unsigned};
+use super::rows::{TASK_COLUMNS, task_columns};
+use crate::record::{signed, unsigned};
 
 const MS_PER_DAY: i64 = 86_400_000;
 

@@ -13,16 +13,16 @@ use switchboard_engine::ports::store::{ListCursor, ListPage, ListQuery, Scope, S
 
 use super::checksums::TaskColumns;
 use super::error::Failure;
-use super::fold::{HistoryBounds, fold};
+use super::fold::fold;
 use super::ledger::find_scope_no;
 use super::outlined::fold_within;
 use super::quarantine::{Quarantined, TaskRef};
 use super::read::at_once;
 use super::recent::UnfiledTasks;
-use super::rows::{TASK_COLUMNS, signed, task_columns, task_row, unsigned};
+use super::rows::{TASK_COLUMNS, task_columns, task_row};
 use super::totals::{ByState, CountGeneration, Totals, place_of};
 use super::unindexed::{AMONG_THE_NEWEST, UNINDEXED_TASK, phase_of};
-use crate::record::{Want, phase_number, state_number};
+use crate::record::{HistoryBounds, Want, phase_number, signed, state_number, unsigned};
 
 pub(super) fn list(
     connection: &Connection,

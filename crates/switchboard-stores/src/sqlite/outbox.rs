@@ -14,7 +14,7 @@ use super::error::Failure;
 use super::ledger::Ledger;
 use super::quarantine::{Quarantined, text_of};
 use super::read::at_once;
-use super::rows::{signed, unsigned};
+use crate::record::{signed, unsigned};
 
 /// How many webhooks are examined for one page.
 const EXAMINED_MAX: u64 = 50_000;

@@ -12,11 +12,11 @@ use super::error::Failure;
 use super::idempotency::forget_accepted;
 use super::ledger::{Effect, LAST_TASK_NO, Ledger, write_meta};
 use super::quarantine::Quarantined;
-use super::rows::{AFTER_TASK, TASK_COLUMNS, log_no, signed, task_columns, version_of};
+use super::rows::{AFTER_TASK, TASK_COLUMNS, log_no, task_columns, version_of};
 use super::schema::VERSION_MAX;
 use super::totals::{CountChange, Totals};
 use super::usage::{bytes_of_calls, bytes_of_piece, bytes_of_row};
-use crate::record::{phase_from_number, phase_number, state_from_number};
+use crate::record::{phase_from_number, phase_number, signed, state_from_number};
 
 /// How many tasks are examined at once.
 const EXAMINED_MAX: i64 = 10_000;

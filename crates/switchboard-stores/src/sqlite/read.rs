@@ -10,14 +10,12 @@ use switchboard_engine::ports::store::{LogPage, LoggedCommit, Scope, StoreError,
 use super::checksums::{damaged_owner, of_scope};
 use super::deliveries::{PUSH_COLUMNS, push_columns};
 use super::error::Failure;
-use super::fold::{Chunks, HistoryBounds, missing};
+use super::fold::Chunks;
 use super::outlined::fold_within;
 use super::quarantine::Quarantined;
-use super::rows::{
-    AFTER_TASK, LOG_COLUMNS, LogRow, TASK_COLUMNS, TaskRow, log_no, signed, task_columns, task_row, unsigned,
-};
+use super::rows::{AFTER_TASK, LOG_COLUMNS, LogRow, TASK_COLUMNS, TaskRow, log_no, task_columns, task_row};
 use super::secrets::Secrets;
-use crate::record::{Want, decode};
+use crate::record::{HistoryBounds, Want, decode, missing, signed, unsigned};
 
 /// A page of large commits holds fewer of them, so that reading a large file needs little memory.
 const LOG_PAGE_BYTES_MAX: usize = 1 << 20;

@@ -26,10 +26,10 @@ use super::error::Failure;
 use super::fold::Chunks;
 use super::ledger::{Ledger, read_meta, write_meta};
 use super::quarantine::TaskRef;
-use super::rows::{LogRow, RECENT_COLUMNS, log_columns, log_no, signed, task_columns, task_row, version_of};
+use super::rows::{LogRow, RECENT_COLUMNS, log_columns, log_no, task_columns, task_row, version_of};
 use super::schema::VERSION_BITS;
 use super::usage::bytes_of_row;
-use crate::record::{Encoded, Want, decode, encode_artifacts};
+use crate::record::{Encoded, Want, decode, encode_artifacts, signed};
 
 /// A task's chunks are filed when there are between this many and twice as many. The number varies, so that tasks that
 /// began together are not all filed at the same time.

@@ -10,7 +10,7 @@ use super::error::Failure;
 use super::schema::VERSION_BITS;
 use super::unindexed::phase_of;
 use crate::checksum::ContentHash;
-use crate::record::{decode_artifacts, phase_from_number, state_from_number};
+use crate::record::{Chains, decode_artifacts, phase_from_number, signed, state_from_number, unsigned};
 
 /// The columns of a task, in the order [`task_columns`] reads them.
 pub(super) const TASK_COLUMNS: &str = "task.task_no, task.id, task.scope_no, task.context_id, task.phase, task.state, \
@@ -73,15 +73,6 @@ pub(super) struct TaskRow {
     pub(super) chains: Chains,
 }
 
-/// The heads of the chains of commits that a reader must fold, newest first. Each log row points to the next commit of
-/// its chain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Chains {
-    pub(super) story: i64,
-    pub(super) artifact: i64,
-    pub(super) status: i64,
-}
-
 /// The columns of a commit, given the chains before it, apart from its idempotency key.
 pub(super) fn log_columns(task_no: i64, head: &Head, events: &[Event], before: Chains, at: Timestamp) -> LogColumns {
     let visible = events.iter().filter(|event| event.is_visible()).count();
@@ -96,28 +87,10 @@ pub(super) fn log_columns(task_no: i64, head: &Head, events: &[Event], before: C
     }
 }
 
-impl Chains {
-    /// The heads of the chains after one more commit.
-    pub(super) fn after(self, version: i64, events: &[Event], folds: bool) -> Self {
-        let writes_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
-        let sets_status = |event: &Event| matches!(event, Event::Opened { .. } | Event::StatusChanged { .. });
-        let mut after = self;
-        if events.iter().any(writes_artifact) {
-            after.artifact = version;
-        }
-        if folds && !events.iter().all(writes_artifact) {
-            after.story = version;
-        }
-        if events.iter().any(sets_status) {
-            after.status = version;
-        }
-        after
-    }
-
-    pub(super) fn of(columns: &TaskColumns<'_>) -> Self {
-        let TaskColumns { story_version, artifact_version, status_version, .. } = *columns;
-        Self { story: story_version, artifact: artifact_version, status: status_version }
-    }
+/// The heads of the chains, as the row of a task has them.
+pub(super) fn chains_of(columns: &TaskColumns<'_>) -> Chains {
+    let TaskColumns { story_version, artifact_version, status_version, .. } = *columns;
+    Chains { story: story_version, artifact: artifact_version, status: status_version }
 }
 
 /// Reads a task whose agent is already known.
@@ -144,7 +117,7 @@ pub(super) fn task_row(columns: &TaskColumns<'_>, agent: &AgentName) -> Result<T
         deadline: columns.deadline.map(Timestamp::from_ms),
         artifacts: decode_artifacts(columns.artifacts)?.into(),
     };
-    Ok(TaskRow { task_no: columns.task_no, head, chains: Chains::of(columns) })
+    Ok(TaskRow { task_no: columns.task_no, head, chains: chains_of(columns) })
 }
 
 /// The columns of a commit, in the order [`LogRow::read`] reads them.
@@ -189,15 +162,6 @@ impl<'r> LogRow<'r> {
     pub(super) fn version(&self) -> i64 {
         version_of(self.columns.log_no)
     }
-}
-
-/// SQLite's integers end at 2^63, which no count here reaches.
-pub(super) fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-pub(super) fn unsigned(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or(0)
 }
 
 pub(super) fn log_no(task_no: i64, version: i64) -> i64 {

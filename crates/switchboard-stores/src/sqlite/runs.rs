@@ -17,7 +17,8 @@ use super::error::Failure;
 use super::ledger::Ledger;
 use super::quarantine::Quarantined;
 use super::read::at_once;
-use super::rows::{AFTER_TASK, TASK_COLUMNS, signed, task_columns, task_row};
+use super::rows::{AFTER_TASK, TASK_COLUMNS, task_columns, task_row};
+use crate::record::signed;
 
 /// The leases of this epoch, and their values before the batch.
 #[derive(Default)]

@@ -16,9 +16,9 @@ use switchboard_engine::ports::store::{Commit, StoredBytes};
 
 use super::error::Failure;
 use super::ledger::Ledger;
-use super::rows::{TASK_COLUMNS, log_no, signed, task_columns};
+use super::rows::{TASK_COLUMNS, log_no, task_columns};
 use super::schema::{VERSION_BITS, VERSION_MAX};
-use crate::record::Encoded;
+use crate::record::{Encoded, signed};
 
 /// How many scopes are remembered with the number of their owner. Others are looked up again.
 const SCOPES_MAX: usize = 4096;

@@ -290,7 +290,27 @@ impl ServerBuilder {
     #[cfg(feature = "postgres")]
     #[must_use]
     pub fn postgres(mut self, options: switchboard_stores::postgres::PostgresOptions) -> Self {
-        self.store = StoreChoice::Postgres(options);
+        self.store = StoreChoice::Postgres(options, None);
+        self
+    }
+
+    /// As [`ServerBuilder::postgres`], with hints between the processes over NATS in place of PostgreSQL. A hint that is lost costs time and no
+    /// data, so a server that cannot reach NATS works on and connects later.
+    ///
+    /// ```no_run
+    /// use switchboard::{NatsOptions, PostgresOptions, Server};
+    ///
+    /// let options = PostgresOptions::new("postgres://switchboard@db.example/switchboard?sslmode=require");
+    /// let server = Server::builder().postgres_with_hints(options, NatsOptions::new("tls://nats.example"));
+    /// ```
+    #[cfg(feature = "postgres")]
+    #[must_use]
+    pub fn postgres_with_hints(
+        mut self,
+        options: switchboard_stores::postgres::PostgresOptions,
+        hints: switchboard_stores::nats::NatsOptions,
+    ) -> Self {
+        self.store = StoreChoice::Postgres(options, Some(hints));
         self
     }
 

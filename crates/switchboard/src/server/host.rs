@@ -46,7 +46,7 @@ pub(crate) enum StoreChoice {
     #[cfg(feature = "sqlite")]
     Sqlite(PathBuf, switchboard_stores::sqlite::SqliteOptions),
     #[cfg(feature = "postgres")]
-    Postgres(switchboard_stores::postgres::PostgresOptions),
+    Postgres(switchboard_stores::postgres::PostgresOptions, Option<switchboard_stores::nats::NatsOptions>),
     Given(Arc<dyn Store>),
 }
 
@@ -70,7 +70,7 @@ impl StoreChoice {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(path, _) => path.display().to_string(),
             #[cfg(feature = "postgres")]
-            Self::Postgres(options) => format!("PostgreSQL, schema {}", options.schema_name()),
+            Self::Postgres(options, _) => format!("PostgreSQL, schema {}", options.schema_name()),
             Self::Given(_) => "in a store of its own".to_owned(),
         }
     }
@@ -83,7 +83,7 @@ impl StoreChoice {
             }
             // Other processes write too, and their hints may be lost, so followers look with every sweep.
             #[cfg(feature = "postgres")]
-            Self::Postgres(_) => limits.follow_poll_ms = limits.follow_poll_ms.min(limits.sweep_ms),
+            Self::Postgres(..) => limits.follow_poll_ms = limits.follow_poll_ms.min(limits.sweep_ms),
             _ => {}
         }
         limits
@@ -103,9 +103,14 @@ impl StoreChoice {
                 Arc::new(opened.map_err(ServeError::store)?)
             }
             #[cfg(feature = "postgres")]
-            Self::Postgres(options) => {
-                let store = switchboard_stores::postgres::PostgresStore::open(options).map_err(ServeError::store)?;
-                let hints: Arc<dyn Hints> = store.hints();
+            Self::Postgres(options, nats) => {
+                use switchboard_stores::{nats::NatsHints, postgres::PostgresStore};
+                let group = options.schema_name().to_owned();
+                let store = PostgresStore::open(options.carries_hints(nats.is_none())).map_err(ServeError::store)?;
+                let hints: Arc<dyn Hints> = match nats {
+                    Some(nats) => Arc::new(NatsHints::start(&nats, &group).map_err(ServeError::store)?),
+                    None => store.hints(),
+                };
                 return Ok(OpenStore { store: Arc::new(store), hints: Some(hints) });
             }
             Self::Given(store) => store,

@@ -2,10 +2,10 @@
 
 use std::process::Output;
 
-use switchboard_test_postgres::Postgres;
+use switchboard_test_servers::Postgres;
 
 use super::super::process::free_addr;
-use super::Cluster;
+use super::{Cluster, begin, follow};
 
 const CERTIFICATE: &str = include_str!("../../../certificates/first.cert.pem");
 const KEY: &str = include_str!("../../../certificates/first.key.pem");
@@ -77,4 +77,47 @@ fn the_certificate_of_the_database_is_checked() {
     let (code, text) = told(&cluster.run(&["db", "migrate"]));
     assert!(code == Some(0) && text.contains("migrated from version 0"), "{text}");
     cluster.start(["first"]);
+}
+
+#[test]
+#[ignore = "starts PostgreSQL"]
+fn a_database_is_verified_while_it_is_used_and_removed_when_it_is_not() {
+    let cluster = Cluster::new();
+    let [server] = cluster.start(["first"]);
+    let id = begin(&server, "m-1", "stream 5");
+    let last = follow(&server, &id, 0).last().unwrap();
+    let verify = || told(&cluster.run(&["db", "verify"]));
+    let (code, text) = verify();
+    assert!(code == Some(0) && text.contains("no faults") && text.contains("looked at 1 tasks"), "{text}");
+    let (code, text) = told(&cluster.run(&["audit", "verify"]));
+    assert!(code == Some(0) && text.contains("entries of the audit log"), "{text}");
+
+    let damage = |record: &str| {
+        let schema = &cluster.schema;
+        let _ = cluster.postgres.sql(&format!("update {schema}.log set record = {record} where version = 3"));
+    };
+    damage("record || ' '");
+    let (code, text) = verify();
+    let expected = format!("task {id}: commit 3 does not match its checksum");
+    assert!(code == Some(1) && text.contains(&expected), "{last:?}: {text}");
+    damage("rtrim(record)");
+    assert_eq!(verify().0, Some(0));
+
+    for (arguments, instead) in [
+        (&["db", "backup", "copy.db"][..], "pg_dump"),
+        (&["db", "compact"][..], "autovacuum"),
+        (&["db", "rotate-secrets-key"][..], "put the new key in front"),
+    ] {
+        let (code, text) = told(&cluster.run(arguments));
+        assert!(code == Some(2) && text.contains(instead), "{arguments:?}: {text}");
+    }
+    let (code, text) = told(&cluster.run(&["db", "reset"]));
+    assert!(code == Some(2) && text.contains("say --yes"), "{text}");
+    let (code, text) = told(&cluster.run(&["db", "reset", "--yes"]));
+    assert!(code == Some(1) && text.contains("servers use the database (first)"), "{text}");
+    server.terminate();
+    let (code, text) = told(&cluster.run(&["db", "reset", "--yes"]));
+    assert!(code == Some(0) && text.contains("deleted the schema"), "{text}");
+    let (code, text) = told(&cluster.run(&["db", "reset", "--yes"]));
+    assert!(code == Some(0) && text.contains("nothing to delete"), "{text}");
 }

@@ -3,9 +3,12 @@
 //! They start PostgreSQL, so they are ignored unless they are asked for, as `scripts/test` does.
 
 mod anywhere;
+mod chaos;
 mod commands;
+mod followers;
 mod hints;
 mod restarted;
+mod rolling;
 mod takeover;
 
 use std::process::{Command, Output, Stdio};
@@ -13,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
-use switchboard_test_postgres::Postgres;
+use switchboard_test_servers::Postgres;
 use tempfile::TempDir;
 
 use super::http::{Event, call, message, stream};
@@ -28,6 +31,8 @@ struct Cluster<'a> {
     /// The address of the database.
     url: String,
     schema: String,
+    /// The address of NATS, if it carries the hints.
+    hints: Option<String>,
     /// Where the servers run; what is written into it are their settings.
     folder: TempDir,
 }
@@ -44,7 +49,8 @@ impl<'a> Cluster<'a> {
     fn on(postgres: &'a Postgres) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let schema = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let cluster = Self { postgres, url: postgres.url(), schema, folder: tempfile::tempdir().unwrap() };
+        let folder = tempfile::tempdir().unwrap();
+        let cluster = Self { postgres, url: postgres.url(), schema, hints: None, folder };
         cluster.configure("lease_s = 1\n\n[[agent]]\nname = \"Demo\"\nkind = \"demo\"\nidempotency = \"message-id\"");
         cluster
     }
@@ -59,7 +65,7 @@ impl<'a> Cluster<'a> {
         without_settings(&mut command);
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
         command.env("SWITCHBOARD_STORE", &self.url).env("SWITCHBOARD_STORE_SCHEMA", &self.schema);
-        command.env("SWITCHBOARD_SECRETS_KEY", KEY);
+        command.env("SWITCHBOARD_SECRETS_KEY", KEY).envs(self.hints.iter().map(|hints| ("SWITCHBOARD_HINTS", hints)));
         command
     }
 

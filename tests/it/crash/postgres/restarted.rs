@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use switchboard_test_postgres::{Postgres, Stop};
+use switchboard_test_servers::{Postgres, Stop};
 
 use super::super::http::{ask, message, readiness};
 use super::super::process::eventually;

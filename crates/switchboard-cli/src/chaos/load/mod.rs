@@ -4,6 +4,11 @@
 mod cancel;
 mod follow;
 mod send;
+#[cfg(feature = "postgres")]
+mod takeover;
+
+#[cfg(feature = "postgres")]
+pub(super) use takeover::takeover;
 
 pub(super) use send::{artifacts_text, parts_text};
 

@@ -43,6 +43,8 @@ const EXCLUSIVE: [&str; 13] = [
     "authorities",
     "card_keys",
     "store = ",
+    "hints = ",
+    "hints_credentials_file",
 ];
 
 fn is_assignment(line: &str) -> bool {

@@ -41,3 +41,34 @@ fn what_postgres_cannot_be_used_with_is_refused_by_name() {
         assert!(!told.contains("hidden"), "{told}");
     }
 }
+
+#[test]
+fn hints_over_nats_need_a_database_and_their_address_is_not_printed() {
+    let given = ["--store", URL, "--hints", "nats://u:hidden@nats.example"];
+    let config = load(&given, &[KEY], "[server]\nhints_subject = \"prod.eu\"").unwrap();
+    let printed = print(&config).unwrap();
+    assert!(
+        printed.contains("address of NATS from --hints") && printed.contains("hints_subject = \"prod.eu\""),
+        "{printed}"
+    );
+    assert!(!printed.contains("hidden") && !format!("{config:?}").contains("hidden"), "{printed}");
+
+    let refused = |flags: &[&str], file: &str| load(flags, &[KEY], file).unwrap_err();
+    for (told, expected) in [
+        (refused(&["--hints", "nats://u:hidden@h"], ""), "--hints: hints are between servers that share a database"),
+        (refused(&["--store", URL, "--hints", "redis://u:hidden@h"], ""), "--hints: expected nats://"),
+        (refused(&["--store", URL], "[server]\nhints_subject = \"a.>\""), "without wildcards, got \"a.>\""),
+        (refused(&["--store", URL, "--hints-credentials", "absent"], ""), "absent cannot be read"),
+    ] {
+        assert!(told.contains(expected), "{told}");
+        assert!(!told.contains("hidden"), "{told}");
+    }
+}
+
+#[test]
+fn credentials_for_nats_come_from_a_variable_and_are_not_shown() {
+    let variables = [KEY, ("SWITCHBOARD_HINTS_CREDENTIALS", "hidden")];
+    let config = load(&["--store", URL, "--hints", "nats://nats.example"], &variables, "").unwrap();
+    assert_eq!(config.hints_credentials.as_ref().map(|secret| &*secret.0), Some("hidden"));
+    assert!(!format!("{config:?}").contains("hidden"));
+}

@@ -13,7 +13,7 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::contract::{SharedSubject, Subject};
 use switchboard_engine::memory::ManualClock;
 use switchboard_engine::ports::Store;
-use switchboard_test_postgres::Postgres;
+use switchboard_test_servers::Postgres;
 
 use super::{PostgresOptions, PostgresStore, SecretKeys};
 
@@ -122,6 +122,10 @@ mod contract {
         make
     );
     switchboard_engine::storage_contract!(
+        #[ignore = "starts PostgreSQL"]
+        make
+    );
+    switchboard_engine::calls_contract!(
         #[ignore = "starts PostgreSQL"]
         make
     );

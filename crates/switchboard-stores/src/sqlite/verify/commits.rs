@@ -12,12 +12,12 @@ use switchboard_engine::ports::store::StoreError;
 
 use super::super::commit::replaces_checkpoint;
 use super::super::error::Failure;
-use super::super::rows::{Chains, LOG_COLUMNS, LogRow, log_no, signed, version_of};
+use super::super::rows::{LOG_COLUMNS, LogRow, log_no, version_of};
 use super::super::schema::VERSION_MAX;
 use super::tasks::Inspected;
 use super::{Inspection, told};
 use crate::checksum::ContentHash;
-use crate::record::{ChunkSource, Want, decode, encode};
+use crate::record::{Chains, ChunkSource, Want, decode, encode, signed};
 
 /// The state that the commits checked so far produce.
 struct LogCheck {

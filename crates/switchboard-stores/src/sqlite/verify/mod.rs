@@ -8,7 +8,6 @@ mod recent;
 mod schema;
 mod tasks;
 
-use std::fmt;
 use std::path::Path;
 
 use rusqlite::Connection;
@@ -29,47 +28,7 @@ use super::recent::{FIRST_RECENT, LAST_RECENT};
 use super::schema::MIGRATIONS;
 use super::secrets::{SECRETS_SEALED, secret_key_file};
 use super::wall_clock::{HELD_UNTIL, SEEN};
-
-/// What was checked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
-    pub tasks: u64,
-    /// Tasks whose single events were removed by retention; less can be checked for them.
-    pub tasks_compacted: u64,
-    pub commits: u64,
-    pub events: u64,
-    /// Chunks of contents that are too large for a commit's record, and their bytes.
-    pub chunks: u64,
-    pub chunk_bytes: u64,
-    pub webhooks: u64,
-    /// Webhooks whose secrets cannot be read because their key is not there. That is no fault of the file, and is so for every
-    /// backup that is apart from the key.
-    pub webhooks_without_key: u64,
-    /// Messages that are recognised if they are repeated.
-    pub accepted: u64,
-    /// Calls of agents to other agents.
-    pub calls: u64,
-    /// Entries of the audit log.
-    pub audit_entries: u64,
-    pub faults: u64,
-}
-
-/// An error that was found in the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The task that the fault concerns, if any.
-    pub task: Option<String>,
-    pub what: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.task {
-            Some(task) => write!(f, "task {task}: {}", self.what),
-            None => f.write_str(&self.what),
-        }
-    }
-}
+pub use crate::checked::{Checked, Fault};
 
 /// How many faults SQLite reports at most.
 const INTEGRITY_FAULTS_MAX: u32 = 100;

@@ -8,11 +8,11 @@ use switchboard_core::lifecycle::Event;
 
 use super::super::error::Failure;
 use super::super::fold::Chunks;
-use super::super::rows::{LogRow, RECENT_COLUMNS, signed, version_of};
+use super::super::rows::{LogRow, RECENT_COLUMNS, version_of};
 use super::super::schema::VERSION_BITS;
 use super::{Inspection, told};
 use crate::checksum::ContentHash;
-use crate::record::{Want, decode};
+use crate::record::{Want, decode, signed};
 
 /// The state of a task after those of its chunks that were checked.
 struct TaskAfterChunks {

@@ -6,11 +6,12 @@ use switchboard_core::model::AgentName;
 use super::super::checksums::of_push_times;
 use super::super::deliveries::{AFTER_PUSH, OWNER_OF_TASK, PUSH_COLUMNS, push_columns_unchecked};
 use super::super::error::Failure;
-use super::super::rows::{AFTER_TASK, TASK_COLUMNS, TaskRow, signed, task_columns_unchecked, task_row};
+use super::super::rows::{AFTER_TASK, TASK_COLUMNS, TaskRow, task_columns_unchecked, task_row};
 use super::super::secrets::{is_plain, is_readable};
 use super::super::unindexed::{AMONG_THE_NEWEST, UNINDEXED_RUN, UNINDEXED_TASK};
 use super::super::usage::bytes_of_task;
 use super::{Inspection, told};
+use crate::record::signed;
 
 /// A task's row, and further columns of it.
 pub(super) struct Inspected {

@@ -1,17 +1,15 @@
 //! A PostgreSQL server that a test starts, on a free port of this machine and in a temporary folder.
 //!
-//! A shell keeps it: it makes the database, starts the server, and carries out what it is told on its standard input. When that is
-//! closed, however this process has ended, it stops the server and removes the folder.
+//! Its keeper makes the database, starts the server, and stops it at the end.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::process::{Command, Stdio};
+
+use crate::keeper::{Keeper, free_port, unprivileged};
 
 /// The folder of the programs of PostgreSQL, if they are not where packages put them. The word `skip` is for `scripts/test`, which then
 /// leaves these tests out.
-pub const VARIABLE: &str = "SWITCHBOARD_TEST_POSTGRES";
+const VARIABLE: &str = "SWITCHBOARD_TEST_POSTGRES";
 
 /// The user of the database.
 const USER: &str = "switchboard";
@@ -57,14 +55,7 @@ pub enum Stop {
 pub struct Postgres {
     programs: PathBuf,
     port: u16,
-    keeper: Mutex<Keeper>,
-}
-
-struct Keeper {
-    child: Child,
-    /// Closed to end the keeper.
-    orders: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
+    keeper: Keeper,
 }
 
 impl Postgres {
@@ -86,18 +77,13 @@ impl Postgres {
         let programs = programs();
         let port = free_port();
         let settings = format!("-c max_connections={CONNECTIONS}");
-        let mut command = as_unprivileged(Command::new("sh"));
-        command.args(["-c", KEEPER, "keeper"]).arg(&programs).arg(port.to_string()).arg(settings);
-        // The folder of a test need not be one that the user of the server may enter.
-        command.current_dir("/").env_remove("PGDATA").env_remove("PGPORT").env_remove("PGHOST");
-        command.env("TEST_CERTIFICATE", certificate).env("TEST_KEY", key);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell can be started");
-        let answers = BufReader::new(child.stdout.take().expect("it is piped"));
-        let orders = child.stdin.take();
-        let mut keeper = Keeper { child, orders, answers };
-        let answer = keeper.answer();
-        assert!(answer.starts_with("ready "), "PostgreSQL does not start ({answer}); what it said is above");
-        Self { programs, port, keeper: Mutex::new(keeper) }
+        let port_text = port.to_string();
+        let arguments = [programs.as_os_str(), port_text.as_ref(), settings.as_ref()];
+        let keeper = Keeper::start("PostgreSQL", KEEPER, &arguments, |command| {
+            command.env_remove("PGDATA").env_remove("PGPORT").env_remove("PGHOST");
+            command.env("TEST_CERTIFICATE", certificate).env("TEST_KEY", key);
+        });
+        Self { programs, port, keeper }
     }
 
     /// The address of a database that every user may do everything with.
@@ -136,6 +122,14 @@ impl Postgres {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// A shell command that restarts the server as if its machine had failed.
+    #[must_use]
+    pub fn restart_command(&self) -> String {
+        let (folder, programs) = (&self.keeper.folder, self.programs.display());
+        let control = format!("{programs}/pg_ctl -D {folder}/data -l {folder}/log -w -t 60 -m immediate restart");
+        format!("cd / && {} {control}", unprivileged().join(" "))
+    }
+
     /// Stops the server; [`Postgres::resume`] starts it again, with its data.
     ///
     /// # Panics
@@ -145,7 +139,7 @@ impl Postgres {
             Stop::Fast => "fast",
             Stop::Immediate => "immediate",
         };
-        self.order(&format!("stop {mode}"));
+        self.keeper.order(&format!("stop {mode}"));
     }
 
     /// Starts a server that was stopped.
@@ -153,49 +147,8 @@ impl Postgres {
     /// # Panics
     /// When it does not start.
     pub fn resume(&self) {
-        self.order("start");
+        self.keeper.order("start");
     }
-
-    fn order(&self, order: &str) {
-        let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
-        let orders = keeper.orders.as_mut().expect("it is open until the server is dropped");
-        writeln!(orders, "{order}").expect("the keeper listens");
-        let answer = keeper.answer();
-        assert_eq!(answer, "done", "{order}");
-    }
-}
-
-impl Keeper {
-    fn answer(&mut self) -> String {
-        let mut line = String::new();
-        let _ = self.answers.read_line(&mut line);
-        line.trim().to_owned()
-    }
-}
-
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        let keeper = self.keeper.get_mut().unwrap_or_else(PoisonError::into_inner);
-        keeper.orders = None;
-        let _ = keeper.child.wait();
-    }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback has free ports");
-    listener.local_addr().expect("it is bound").port()
-}
-
-/// PostgreSQL refuses to run as root.
-fn as_unprivileged(command: Command) -> Command {
-    let user = Command::new("id").arg("-u").output().expect("the system tells who one is");
-    if user.stdout.trim_ascii() != b"0" {
-        return command;
-    }
-    let mut unprivileged = Command::new("setpriv");
-    unprivileged.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(command.get_program());
-    unprivileged.env("HOME", "/").env_remove("TMPDIR");
-    unprivileged
 }
 
 /// Where the programs of PostgreSQL are.
