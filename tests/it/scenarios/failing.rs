@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use expect_test::expect;
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{Artifact, Json, Part, TaskState};
+use switchboard_core::model::{Artifact, Part, TaskState};
 use switchboard_engine::runs::{
-    Agent, AgentError, AgentSource, Effects, ErrorDetails, RunEnd, Traits, Turn, TurnError,
+    Agent, AgentError, AgentSource, Effects, ErrorDetails, LeftOver, RunEnd, Traits, Turn, TurnError,
 };
 
 use crate::support::callers::{reply_to, say, soon};
@@ -288,7 +288,7 @@ impl Agent for Jumpy {
         Ok(())
     }
 
-    async fn cancel_left_over(&self, _checkpoint: Json) {
+    async fn cancel_left_over(&self, _: LeftOver) {
         panic!("password=hunter2");
     }
 }

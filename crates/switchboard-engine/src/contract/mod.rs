@@ -207,8 +207,17 @@ macro_rules! calls_contract {
             calls: a_continuation_is_claimed_by_one_and_counts_attempts,
             calls: what_is_delivered_is_recorded_first_and_ends_once,
             calls: a_continuation_waits_as_long_as_before_when_the_clock_is_set_back,
-            calls: calls_count_in_the_stored_bytes,
             calls: calls_go_with_their_task,
+        }
+    };
+}
+
+/// The same for one that counts calls in its stored bytes.
+#[macro_export]
+macro_rules! counted_calls_contract {
+    ($(#[$meta:meta])* $make:path) => {
+        $crate::store_contract! { @each [$(#[$meta])*] $make:
+            calls: calls_count_in_the_stored_bytes,
         }
     };
 }

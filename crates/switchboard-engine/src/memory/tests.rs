@@ -73,6 +73,7 @@ mod contract {
     crate::store_contract!(make);
     crate::storage_contract!(make);
     crate::calls_contract!(make);
+    crate::counted_calls_contract!(make);
     crate::shared_store_contract!(make);
 
     #[tokio::test]

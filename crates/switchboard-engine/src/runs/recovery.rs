@@ -132,7 +132,10 @@ pub(super) async fn end_claimed(
 /// started twice fails. The others continue in the next process, where this does not count as another attempt.
 pub(crate) async fn give_back(engine: &EngineState, held: Vec<HeldRun>) {
     let mut released = Vec::with_capacity(held.len());
-    for HeldRun { key, fence, record, begun } in held {
+    for run in held {
+        // Asked now that nothing runs any more: it may have begun since the list was made.
+        let begun = run.has_begun();
+        let HeldRun { key, fence, record, .. } = run;
         let agent = engine.agents.get(&record.scope.agent);
         let how = match agent.map(|agent: &Arc<Registered>| &agent.source.traits().recovery) {
             // If the run cannot be ended now, its lease stays, and the process that finds the expired lease will end

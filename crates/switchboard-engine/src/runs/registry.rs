@@ -47,8 +47,14 @@ pub(crate) struct HeldRun {
     pub(crate) key: TaskKey,
     pub(crate) fence: u64,
     pub(crate) record: Arc<Record>,
-    /// Whether its agent has been started; if not, the run waits for its slot.
-    pub(crate) begun: bool,
+    begun: Arc<AtomicBool>,
+}
+
+impl HeldRun {
+    /// Whether its agent has been started by now; if not, the run waits for its slot.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Relaxed)
+    }
 }
 
 impl RunRegistry {
@@ -102,7 +108,7 @@ impl RunRegistry {
             key: *key,
             fence: entry.fence,
             record: entry.record.clone(),
-            begun: entry.begun.load(Ordering::Relaxed),
+            begun: entry.begun.clone(),
         });
         held.collect()
     }

@@ -95,7 +95,7 @@ async fn keep(place: &Place, hints: &HintBox, seed: u64) {
         // One line for each time that hints stop, however long that takes.
         match std::mem::replace(&mut is_told, true) {
             false => {
-                tracing::warn!(reason = lost, "no hints over NATS; followers at other servers wait for the next sweep")
+                tracing::warn!(reason = lost, "no hints over NATS; followers at other servers wait for the next sweep");
             }
             true => tracing::debug!(reason = lost, "no hints over NATS yet"),
         }

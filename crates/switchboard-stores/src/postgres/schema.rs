@@ -14,11 +14,7 @@ pub(super) struct Migration {
 }
 
 pub(super) const MIGRATIONS: &[Migration] =
-    &[
-        Migration { sql: V1, works_from: 1 },
-        Migration { sql: V2, works_from: 1 },
-        Migration { sql: V3, works_from: 1 },
-    ];
+    &[Migration { sql: V1, works_from: 1 }, Migration { sql: V2, works_from: 1 }, Migration { sql: V3, works_from: 1 }];
 
 /// The version that this build writes.
 pub(super) const VERSION: i32 = 3;

@@ -104,7 +104,7 @@ fn a_database_is_verified_while_it_is_used_and_removed_when_it_is_not() {
     assert_eq!(verify().0, Some(0));
 
     for (arguments, instead) in [
-        (&["db", "backup", "copy.db"][..], "pg_dump"),
+        (&["db", "backup", "--to", "copy.db"][..], "pg_dump"),
         (&["db", "compact"][..], "autovacuum"),
         (&["db", "rotate-secrets-key"][..], "put the new key in front"),
     ] {

@@ -49,9 +49,9 @@ fn followers_lose_nothing_while_nats_comes_and_goes() {
     let mut is_there = true;
     follow_while(&cluster, || {
         if is_there {
-            nats.kill()
+            nats.kill();
         } else {
-            nats.resume()
+            nats.resume();
         }
         is_there = !is_there;
     });

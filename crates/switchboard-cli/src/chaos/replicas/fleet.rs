@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::super::child::{Child, Home, LEASE};
 use super::super::client::Client;
 use super::super::dice::Dice;
-use super::super::killer::Deeds;
+use super::super::killer::{Deeds, Place};
 use super::super::load::World;
 use super::proxy::{State, Way};
 
@@ -133,7 +133,7 @@ impl Berth {
 
 pub(super) async fn kill(world: &World, child: Child) {
     child.kill();
-    world.note_kill();
+    world.note_kill(Place::Front);
     child.buried().await;
 }
 

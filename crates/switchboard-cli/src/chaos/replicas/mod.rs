@@ -27,10 +27,12 @@ use super::dice::Dice;
 use super::faults::Kind;
 use super::hooks::Hooks;
 use super::inspect::inspect;
-use super::killer::Deeds;
+use super::killer::{Deeds, Place};
 use super::ledger::Ledger;
 use super::load::{World, takeover};
-use super::stage::{ANSWERS_WAIT_MAX, LONGER_MAX, NEWS, Performance, TASKS_WAIT_MAX, ledger_of, wait_for_webhooks};
+use super::stage::{
+    ANSWERS_WAIT_MAX, LONGER_MAX, NEWS, Performance, Plot, TASKS_WAIT_MAX, ledger_of, wait_for_webhooks,
+};
 use super::verdict::{Counts, Verdict};
 use super::{processes, selftest, unless_interrupted};
 use crate::cli::ChaosArgs;
@@ -125,16 +127,18 @@ async fn perform(script: Script<'_>, shared: &Shared, tell: &impl Fn(String)) ->
 
     let begun = Instant::now();
     let counts = || Counts {
-        kills: world.kills(),
+        kills: world.kills(Place::Front),
         acknowledged: ledger.acknowledged(),
         resumed: world.resumed(),
         webhooks_repeated: hooks.repeated(),
         kills_felt: world.kills_felt(),
+        upstream_kills: 0,
+        cuts: 0,
     };
     let (until, latest) = (begun + length, begun + length * LONGER_MAX);
     let over = || {
         let now = Instant::now();
-        now >= latest || (now >= until && counts().shortfalls(length).is_empty())
+        now >= latest || (now >= until && counts().shortfalls(Plot::Server, length).is_empty())
     };
     let (misdeeds, disturbed) = (Mutex::new(Vec::new()), AtomicU64::new(0));
     let raging = futures_util::future::join_all(berths.iter().map(|berth| berth.rage(&world, dice.fork(), over)));

@@ -29,7 +29,7 @@ fn the_example_file_shows_every_setting() {
     expect_file!["../../../switchboard.example.toml"].assert_eq(&example);
 }
 
-const EXCLUSIVE: [&str; 13] = [
+const EXCLUSIVE: [&str; 15] = [
     "tokens_file",
     "rules_file",
     "api_key_env",

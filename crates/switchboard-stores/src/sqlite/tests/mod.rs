@@ -173,6 +173,7 @@ mod cached {
     switchboard_engine::store_contract!(super::make);
     switchboard_engine::storage_contract!(super::make);
     switchboard_engine::calls_contract!(super::make);
+    switchboard_engine::counted_calls_contract!(super::make);
 }
 
 mod uncached {
@@ -185,4 +186,5 @@ mod uncached {
     switchboard_engine::store_contract!(make);
     switchboard_engine::storage_contract!(make);
     switchboard_engine::calls_contract!(make);
+    switchboard_engine::counted_calls_contract!(make);
 }

@@ -279,12 +279,11 @@ where
 
     /// A program that an agent of this server has started calls another agent.
     fn door(self, place: DoorPath) -> Answering {
-        let Self { in_flight, common, parts, body } = self;
+        let Self { in_flight, common, parts, present, body } = self;
         boxed(common.span(), async move {
-            let (shared, head) = (&*in_flight.shared, head(&parts, &in_flight.note));
+            let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
             let response = door::serve::serve(shared, &place, &head, body).await;
-            let response = common.on(shared, response);
-            Ok(in_flight.answered(response))
+            Ok(in_flight.answered(common, response))
         })
     }
 
