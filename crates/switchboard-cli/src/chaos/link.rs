@@ -28,7 +28,7 @@ enum State {
     Silent,
     /// Connections break, and new ones break as well.
     Broken,
-    /// Connections break, and nobody listens.
+    /// Connections break, and the proxy listens no more: new ones are refused.
     Gone,
 }
 

@@ -1,8 +1,8 @@
 //! What the engine takes from the world beside its store: the time, randomness for ids, hints from other processes, and a
 //! client that posts to webhooks. They are ports, so that a simulation can repeat a run exactly.
 //!
-//! A hint tells other processes that a task has changed. It may arrive twice, late, or never, and somebody may have made it up. A
-//! lost hint costs latency but no data, and a made up one a read, because the process that gets a hint asks the store. Commits of
+//! A hint tells other processes that a task has changed. It may arrive twice, late, or never, and a stranger who can publish may have forged it. A
+//! lost hint costs latency but no data, and a forged one a read, because the process that gets a hint asks the store. Commits of
 //! this process reach its own followers without a hint.
 
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub enum News {
     Event(u64),
     /// The record was closed by a direct reply, and never became a task.
     Replied,
-    /// Somebody wants the run of this task to stop. The process that runs it asks the store whether that is so.
+    /// A client has asked to cancel this task. The process that runs it asks the store whether that is so.
     CancelRequested,
 }
 
@@ -61,7 +61,7 @@ pub trait Dispatch: Send + Sync {
     /// adapter. A post may be lost, or arrive twice.
     fn post(&self, task: &TaskId) -> BoxFuture<'static, ()>;
 
-    /// Asks for a look at this call that nobody waits for, in the same way.
+    /// Asks in the same way for a look at this call, which its run no longer waits for.
     fn post_call(&self, call: &str) -> BoxFuture<'static, ()> {
         let _ = call;
         Box::pin(std::future::ready(()))

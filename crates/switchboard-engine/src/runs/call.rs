@@ -165,8 +165,8 @@ impl Turn {
     /// The call is durable. Its id is made from this task, the turn, the agent and the message, so a later attempt that makes the same
     /// call finds the task that the other agent has for it, and nothing is sent twice. The other agent works for the owner of this
     /// task. It is told the trace, how often the message has been passed on (at most three times, and never to an agent that has had
-    /// it, [`hops`](crate::hops)), and how much time it has: what is left of this run, and what a call may take that nobody waits for any
-    /// more ([`Limits::continuation_s_max`](crate::limits::Limits)).
+    /// it, [`hops`](crate::hops)), and how much time it has: what is left of this run, and what a call may take whose run no longer
+    /// waits for it ([`Limits::continuation_s_max`](crate::limits::Limits)).
     ///
     /// If this run fails or is canceled, or its time is over, the other agent's task is canceled. If the agent returns while nobody
     /// waits for the answer and the task waits for input, the answer comes as the next message of the task. If the task is
