@@ -210,7 +210,7 @@ pub use switchboard_engine::runs::Turn;
 #[cfg(feature = "server")]
 pub use switchboard_engine::runs::{
     AgentCallError, AgentError, ArtifactWriter, Backoff, Call, CallAnswer, CallMessage, CalledBack, Effects,
-    ErrorDetails, Idempotency, LeftOver, Recovery, Replies, Traits, TurnError,
+    ErrorDetails, Idempotency, LeftOver, PassedOn, Recovery, Replies, Traits, TurnError,
 };
 #[cfg(all(feature = "postgres", not(feature = "sqlite")))]
 pub use switchboard_stores::postgres::{SecretKeys, SecretKeysError};

@@ -61,9 +61,15 @@ pub struct Opening {
 pub enum RunCommand {
     Status(StatusWrite),
     Artifact(ArtifactWrite),
-    Reply { message: Arc<Message> },
-    Checkpoint { value: Json },
+    Reply {
+        message: Arc<Message>,
+    },
+    Checkpoint {
+        value: Json,
+    },
     EndTurn(TurnEnd),
+    /// All of these in one commit, each decided on what the ones before it leave. If one is refused, all are.
+    Several(Vec<RunCommand>),
 }
 
 #[derive(Clone, Debug)]
@@ -332,6 +338,27 @@ fn run(
         },
         RunCommand::Checkpoint { value } => events.push(Event::Checkpoint { value }),
         RunCommand::EndTurn(end) => end_turn(events, head, inbound, end, now),
+        RunCommand::Several(commands) => several(events, head, inbound, commands, bounds, now)?,
+    }
+    Ok(())
+}
+
+fn several(
+    events: &mut Vec<Event>,
+    head: &Head,
+    inbound: &Arc<Inbound>,
+    commands: Vec<RunCommand>,
+    bounds: &Bounds,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    let (before, mut head) = (events.len(), head.clone());
+    for command in commands {
+        let decided = events.len();
+        if let Err(refusal) = run(events, &head, inbound, command, bounds, now) {
+            events.truncate(before);
+            return Err(refusal);
+        }
+        events[decided..].iter().for_each(|event| head.apply(event));
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ pub use called_back::CalledBack;
 pub use ending::{AgentError, Histogram, MICROS_BOUNDS, RunCounters, RunEnd, TurnError};
 pub use left_over::LeftOver;
 pub use run_hold::RunHoldUse;
-pub use turn::Turn;
+pub use turn::{PassedOn, Turn};
 
 pub(crate) use attached::{AttachedRun, StreamedRun, StreamedRuns};
 pub(crate) use background::Background;

@@ -19,6 +19,7 @@ use switchboard::{
 use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, sleep, timeout};
 
+use self::follow::TakenUpdates;
 use super::progress::{Progress, upstream_context};
 use super::upstream::{Admission, Upstream, is_failure_of_the_way, recognises_repeats};
 use crate::hops::{HopError, Hops};
@@ -93,6 +94,8 @@ pub(super) struct Session<'a> {
     credentials: Option<Credentials>,
     /// Whether `progress` differs from what was stored last.
     is_unsaved: bool,
+    /// What was taken from the upstream and is not passed on yet. Nothing is waited for while there is any.
+    taken: TakenUpdates,
     /// The task at the upstream that the message goes on with.
     goes_on_with: Option<String>,
     /// The context that the upstream gave an earlier turn of this task.
@@ -186,6 +189,7 @@ impl<'a> Session<'a> {
             progress,
             credentials: None,
             is_unsaved: false,
+            taken: TakenUpdates::default(),
             goes_on_with,
             known_context,
             without_context: false,
@@ -300,7 +304,9 @@ impl<'a> Session<'a> {
                 follow::Read::Lost(error) => error,
             },
             Ok(Answered::Task(task)) => {
-                return Ok(Ok(match self.take_snapshot(&task, None).await? {
+                let step = self.take_snapshot(&task, None).await?;
+                self.save().await?;
+                return Ok(Ok(match step {
                     Step::Over => Begun::Over,
                     Step::GoesOn => Begun::Following(None),
                 }));
@@ -483,7 +489,9 @@ impl<'a> Session<'a> {
             task = agent.task(&id).await?;
         }
         // A task that cannot be written has ended without us.
-        let _ = self.take_snapshot(&task, None).await;
+        if self.take_snapshot(&task, None).await.is_ok() {
+            let _ = self.save().await;
+        }
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use rusqlite::params;
+use rusqlite::{Connection, params};
 use switchboard_core::lifecycle::{Event, Head, Phase};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::{
@@ -35,6 +35,8 @@ pub(super) struct StepRow {
     pub(super) listing: Listing,
     pub(super) run: Run,
     pub(super) chains: Chains,
+    /// The commit that readers fold after the next checkpoint; none if it must be looked up.
+    pub(super) below_checkpoint: Option<i64>,
     pub(super) closed_at: Option<i64>,
     pub(super) cancel_requested: bool,
     pub(super) is_unindexed: bool,
@@ -62,11 +64,21 @@ impl StepRow {
                 run_at: time(columns.run_at),
             },
             chains: chains_of(columns),
+            below_checkpoint: None,
             closed_at: columns.closed_at,
             cancel_requested: columns.cancel_requested != 0,
             is_unindexed: columns.running == UNINDEXED_RUN,
             push_configs: columns.push_configs,
             bytes: columns.bytes,
+        }
+    }
+
+    /// `below_checkpoint` after one more commit, which was chained to `prev_story` and leaves these chains.
+    pub(super) fn below_checkpoint_after(&self, events: &[Event], prev_story: i64, chains: Chains) -> Option<i64> {
+        match replaces_checkpoint(events) {
+            true => Some(prev_story),
+            false if chains.story != self.chains.story => Some(chains.story),
+            false => self.below_checkpoint,
         }
     }
 }
@@ -338,7 +350,7 @@ impl Ledger<'_> {
         self.unindexed.set(task_no, step.is_unindexed);
         self.count_changes.push(CountChange { scope_no, from: None, to: listing.listed_under(), records: 1 });
         self.count_rows(1, head.id.as_str().len() + head.context_id.as_str().len() + step.artifacts.len());
-        self.append_log(task_no, Chains::default(), step)?;
+        self.append_log(task_no, Chains::default(), Chains::default().story, step)?;
         self.remember_lease(task_no, step);
         self.remember_step(task_no, row);
         Ok(Some(task_no))
@@ -394,18 +406,25 @@ impl Ledger<'_> {
             self.count_changes.push(CountChange { scope_no: old.unchanged.scope_no, from, to, records: 0 });
         }
         self.count_rows(1, step.artifacts.len());
-        self.append_log(task_no, old.chains, step)?;
+        let prev_story = self.prev_story(task_no, old, step.events)?;
+        self.append_log(task_no, old.chains, prev_story, step)?;
         self.remember_lease(task_no, step);
-        self.remember_step(task_no, row);
+        let below_checkpoint = old.below_checkpoint_after(step.events, prev_story, row.chains);
+        self.remember_step(task_no, StepRow { below_checkpoint, ..row });
         Ok(())
     }
 
-    fn append_log(&mut self, task_no: i64, before: Chains, step: &Step<'_>) -> Result<(), Failure> {
+    /// The commit of the story that one with these events is chained to.
+    pub(super) fn prev_story(&self, task_no: i64, before: &StepRow, events: &[Event]) -> Result<i64, Failure> {
+        match (replaces_checkpoint(events), before.below_checkpoint) {
+            (false, _) => Ok(before.chains.story),
+            (true, Some(below)) => Ok(below),
+            (true, None) => story_below_checkpoint(self.connection, task_no, before.chains.story),
+        }
+    }
+
+    fn append_log(&mut self, task_no: i64, before: Chains, prev_story: i64, step: &Step<'_>) -> Result<(), Failure> {
         let version = signed(step.head.version);
-        let prev_story = match replaces_checkpoint(step.events) {
-            true => self.story_below_checkpoint(task_no, before.story)?,
-            false => before.story,
-        };
         let columns = LogColumns {
             prev_story,
             accept_expires: step.accept_expires.map(Timestamp::as_ms),
@@ -449,17 +468,6 @@ impl Ledger<'_> {
             self.count_rows(1, chunk.bytes.len());
         }
         Ok(())
-    }
-
-    /// The commit that readers fold next after this checkpoint. A checkpoint replaces the one before it, so readers
-    /// skip that one, and a task with a million checkpoints is read as quickly as a task with one. If the skipped
-    /// commit also wrote artifacts, readers find it on the chain of artifact writes.
-    fn story_below_checkpoint(&self, task_no: i64, story: i64) -> Result<i64, Failure> {
-        let mut select = self.connection.prepare_cached(&commit_sql())?;
-        let mut rows = select.query([log_no(task_no, story)])?;
-        let Some(row) = rows.next()? else { return Ok(story) };
-        let LogRow { columns, record } = LogRow::read(row)?;
-        Ok(if is_only_checkpoint_and_artifacts(record) { columns.prev_story } else { story })
     }
 
     /// Most keys are new, and the table of keys alone shows that.
@@ -507,6 +515,17 @@ impl Ledger<'_> {
         let until = lease_until.filter(|_| holder == self.epoch);
         self.leases.set(task_no, until.map(|until| Lease { fence: step.head.fence, until }));
     }
+}
+
+/// The commit that readers fold next after this checkpoint. A checkpoint replaces the one before it, so readers
+/// skip that one, and a task with a million checkpoints is read as quickly as a task with one. If the skipped
+/// commit also wrote artifacts, readers find it on the chain of artifact writes.
+pub(super) fn story_below_checkpoint(connection: &Connection, task_no: i64, story: i64) -> Result<i64, Failure> {
+    let mut select = connection.prepare_cached(&commit_sql())?;
+    let mut rows = select.query([log_no(task_no, story)])?;
+    let Some(row) = rows.next()? else { return Ok(story) };
+    let LogRow { columns, record } = LogRow::read(row)?;
+    Ok(if is_only_checkpoint_and_artifacts(record) { columns.prev_story } else { story })
 }
 
 /// Whether these events are only a checkpoint and artifact writes, as far as readers need them.

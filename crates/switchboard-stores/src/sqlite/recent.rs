@@ -1,6 +1,6 @@
 //! Chunks of running tasks that wait to be moved into the log.
 //!
-//! A commit that only writes to an artifact is one row of the table `recent`, to which rows are only appended. A page
+//! A commit that only writes to artifacts, with or without a checkpoint, is one row of the table `recent`, to which rows are only appended. A page
 //! of it holds the chunks of many tasks, so a batch of a hundred such commits writes a few pages. In `log`, where the
 //! commits of a task are adjacent, the same batch would write a hundred pages of log and as many rows of `task`. Later
 //! the chunks of a task are *filed*: moved into `log` all at once, and the task's row is updated.
@@ -20,7 +20,7 @@ use switchboard_core::model::{AgentName, TaskId, Timestamp};
 use switchboard_engine::id_hash::{IdHash, SeededHash};
 use switchboard_engine::ports::store::{Commit, LeaseChange, StoreError};
 
-use super::checksums::TaskColumns;
+use super::checksums::{LogColumns, TaskColumns};
 use super::commit::StepRow;
 use super::error::Failure;
 use super::fold::Chunks;
@@ -72,13 +72,22 @@ struct Unfiled {
     rows: Vec<i64>,
     /// What they add to the bytes of the task.
     bytes: i64,
-    /// The task after the last of them. None if an earlier process wrote them.
-    last: Option<(Arc<Head>, Timestamp)>,
+    /// None if an earlier process wrote them.
+    last: Option<LastChunk>,
+}
+
+/// The task after the last of its rows.
+#[derive(Clone)]
+struct LastChunk {
+    head: Arc<Head>,
+    at: Timestamp,
+    /// The newest of the commits that has a checkpoint.
+    checkpoint: Option<i64>,
 }
 
 /// What a batch did, so that it can be undone.
 enum Undo {
-    Added { task_no: i64, bytes: i64, last: Option<(Arc<Head>, Timestamp)> },
+    Added { task_no: i64, bytes: i64, last: Option<LastChunk> },
     Filed { task_no: i64, unfiled: Unfiled },
 }
 
@@ -133,7 +142,8 @@ impl Recent {
     }
 
     /// Notes a row that was just written, and returns how many its task has.
-    fn add(&mut self, task_no: i64, head: &Arc<Head>, at: Timestamp, bytes: i64) -> usize {
+    fn add(&mut self, task_no: i64, commit: &Commit, bytes: i64) -> usize {
+        let head = &commit.head;
         self.last_no += 1;
         self.order.push_back((self.last_no, task_no));
         self.rows += 1;
@@ -141,7 +151,9 @@ impl Recent {
         let unfiled = self.unfiled.entry(task_no).or_insert_with(begin);
         unfiled.rows.push(self.last_no);
         unfiled.bytes += bytes;
-        let last = unfiled.last.replace((head.clone(), at));
+        let earlier = unfiled.last.as_ref().and_then(|last| last.checkpoint);
+        let checkpoint = if has_checkpoint(&commit.events) { Some(signed(head.version)) } else { earlier };
+        let last = unfiled.last.replace(LastChunk { head: head.clone(), at: commit.at, checkpoint });
         self.undo.push(Undo::Added { task_no, bytes, last });
         unfiled.rows.len()
     }
@@ -198,9 +210,9 @@ impl Recent {
     }
 }
 
-/// Whether a commit may wait in `recent`: it writes to artifacts and changes nothing else that other tables hold.
+/// Whether a commit may wait in `recent`: it writes to artifacts, perhaps with a checkpoint, and changes nothing else that other
+/// tables hold.
 pub(super) fn is_chunk(commit: &Commit, encoded: &Encoded) -> bool {
-    let writes_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
     commit.lease == LeaseChange::Keep
         && commit.head.running
         && commit.head.push_configs == 0
@@ -208,7 +220,21 @@ pub(super) fn is_chunk(commit: &Commit, encoded: &Encoded) -> bool {
         && commit.accept.is_none()
         && encoded.chunks.is_empty()
         && !commit.events.is_empty()
-        && commit.events.iter().all(writes_artifact)
+        && are_chunks(&commit.events)
+}
+
+/// Whether events may be those of a row in `recent`.
+pub(super) fn are_chunks(events: &[Event]) -> bool {
+    let writes_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
+    events.iter().any(writes_artifact) && events.iter().all(|event| writes_artifact(event) || is_checkpoint(event))
+}
+
+pub(super) fn has_checkpoint(events: &[Event]) -> bool {
+    events.iter().any(is_checkpoint)
+}
+
+fn is_checkpoint(event: &Event) -> bool {
+    matches!(event, Event::Checkpoint { .. })
 }
 
 impl Ledger<'_> {
@@ -222,7 +248,10 @@ impl Ledger<'_> {
         bytes: i64,
     ) -> Result<StepRow, Failure> {
         let version = signed(commit.head.version);
-        let columns = log_columns(task_no, &commit.head, &commit.events, before.chains, commit.at);
+        let columns = LogColumns {
+            prev_story: self.prev_story(task_no, before, &commit.events)?,
+            ..log_columns(task_no, &commit.head, &commit.events, before.chains, commit.at)
+        };
         let no = self.recent.last_no + 1;
         self.statements.insert_recent.execute(params![
             no,
@@ -237,23 +266,25 @@ impl Ledger<'_> {
             columns.checksum(encoded.record_hash) ^ no,
         ])?;
         self.count_rows(1, encoded.record.len());
-        let rows = self.recent.add(task_no, &commit.head, commit.at, bytes);
+        let rows = self.recent.add(task_no, commit, bytes);
         let chains = before.chains.after(version, &commit.events, commit.folds);
+        let below_checkpoint = before.below_checkpoint_after(&commit.events, columns.prev_story, chains);
         let spread = usize::try_from(task_no).unwrap_or(0) % TASK_ROWS_MIN;
         if rows >= TASK_ROWS_MIN + spread {
             // Damage of the task's row is no reason to refuse the chunk, which is in `recent` already.
             self.file_unless_damaged(task_no)?;
         }
-        Ok(StepRow { version: commit.head.version, chains, bytes: before.bytes + bytes, ..*before })
+        let bytes = before.bytes + bytes;
+        Ok(StepRow { version: commit.head.version, chains, below_checkpoint, bytes, ..*before })
     }
 
     /// Files the chunks of a task, if it has any.
     pub(super) fn file(&mut self, task_no: i64) -> Result<(), Failure> {
         let Some(unfiled) = self.recent.unfiled.get(&task_no) else { return Ok(()) };
         let (last, bytes) = (unfiled.last.clone(), unfiled.bytes);
-        let (head, at) = match last {
+        let LastChunk { head, at, checkpoint } = match last {
             Some(last) => last,
-            None => self.head_after(task_no)?,
+            None => self.last_chunk(task_no)?,
         };
         self.file_log(task_no)?;
         let artifacts = encode_artifacts(&head.artifacts);
@@ -265,6 +296,7 @@ impl Ledger<'_> {
             version: signed(head.version),
             seq: signed(head.seq),
             artifacts: &artifacts,
+            story_version: checkpoint.unwrap_or(before.story_version),
             artifact_version: signed(head.version),
             updated_at: at.as_ms(),
             bytes: before.bytes + bytes,
@@ -279,6 +311,7 @@ impl Ledger<'_> {
             columns.updated_at,
             columns.checksum(),
             columns.bytes,
+            columns.story_version,
         ])?;
         Ok(())
     }
@@ -297,12 +330,12 @@ impl Ledger<'_> {
     }
 
     /// The task after its chunks, for chunks that an earlier process wrote.
-    fn head_after(&mut self, task_no: i64) -> Result<(Arc<Head>, Timestamp), Failure> {
+    fn last_chunk(&mut self, task_no: i64) -> Result<LastChunk, Failure> {
         let mut tasks = self.statements.select_task.query([task_no])?;
         let task = tasks.next()?.ok_or_else(|| gone(task_no))?;
         // Chunks are already decided, and the agent does not matter for their effect on the head.
         let mut head = task_row(&task_columns(task)?, &AgentName::default())?.head;
-        let mut at = 0;
+        let (mut at, mut checkpoint) = (0, None);
         let sql = format!("SELECT {RECENT_COLUMNS} FROM recent WHERE recent_no = ?1");
         let mut select = self.connection.prepare_cached(&sql)?;
         for no in self.recent.unfiled.get(&task_no).map(|unfiled| unfiled.rows.as_slice()).unwrap_or_default() {
@@ -313,10 +346,12 @@ impl Ledger<'_> {
                 let reason = format!("commit {} follows commit {}", found.version(), head.version);
                 return Err(Failure(StoreError::Corrupt(reason)));
             }
-            head.apply_commit(&decode(found.record, Want::Everything, &Chunks(self.connection))?);
+            let events = decode(found.record, Want::Everything, &Chunks(self.connection))?;
+            head.apply_commit(&events);
             at = found.columns.at;
+            checkpoint = has_checkpoint(&events).then_some(found.version()).or(checkpoint);
         }
-        Ok((Arc::new(head), Timestamp::from_ms(at)))
+        Ok(LastChunk { head: Arc::new(head), at: Timestamp::from_ms(at), checkpoint })
     }
 
     /// As [`Ledger::file`]. If stored data is damaged, the task is put into quarantine.

@@ -57,7 +57,7 @@ impl<'c> Statements<'c> {
             )?,
             update_filed: connection.prepare(
                 "UPDATE task SET version = ?2, seq = ?3, artifacts = ?4, artifact_version = ?5, updated_at = ?6,
-                                 checksum = ?7, bytes = ?8
+                                 checksum = ?7, bytes = ?8, story_version = ?9
                   WHERE task_no = ?1",
             )?,
             select_task: connection.prepare(&format!("SELECT {TASK_COLUMNS} FROM task WHERE task_no = ?1"))?,

@@ -174,6 +174,12 @@ impl AnswerBody {
         self.show(Received::End { trailers: None });
     }
 
+    /// Ends with a stream of which nothing more is wanted, so that the connection can be used again.
+    pub(super) fn release(mut self) {
+        self.show(Received::End { trailers: None });
+        self.body.release();
+    }
+
     pub(super) fn show(&mut self, received: Received<'_>) {
         if let Some(watch) = &mut self.watch {
             watch.show(received);

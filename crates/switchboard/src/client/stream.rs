@@ -175,7 +175,8 @@ impl Follower {
             self.resumes = 0;
         }
         if self.seen.has_ended() {
-            (self.is_over, self.reader) = (true, None);
+            self.is_over = true;
+            self.reader.take().into_iter().for_each(EventReader::release);
         }
         (!is_known).then(|| Frame { seq, truncated, update: SharedUpdate::new(update) })
     }

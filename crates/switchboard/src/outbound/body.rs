@@ -1,13 +1,16 @@
 //! The body of an answer, read chunk by chunk or whole, within the limits of its call.
 
 use std::fmt;
+use std::future::Future as _;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
 use super::error::{Error, ErrorKind};
@@ -104,6 +107,19 @@ impl Body {
         self.limits.body_bytes_max = Some(self.read_bytes + DISCARDED_BYTES_MAX);
         let reading = async { while let Ok(Some(_)) = self.chunk().await {} };
         let _ = timeout(DISCARD_WAIT, reading).await;
+    }
+
+    /// Ends with a body of which nothing more is wanted, because the stream in it has ended: if the rest is short and comes soon, the
+    /// connection is used again. Call it inside a runtime; outside of one the connection is closed unless the rest is there.
+    #[expect(clippy::disallowed_methods, reason = "it ends by itself, within DISCARD_WAIT")]
+    pub fn release(mut self) {
+        let mut discarding = Box::pin(async move { self.discard().await });
+        // Most servers send the end together with the last event.
+        if discarding.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(discarding);
+        }
     }
 
     /// Gives the connection back at once where nothing is to be read, for callers that look at the status only.

@@ -105,6 +105,11 @@ struct Call<'a> {
 }
 
 impl Client {
+    #[cfg(test)]
+    pub(super) fn idle_count(&self) -> usize {
+        self.shared.pool.idle_count()
+    }
+
     /// A client that calls public addresses and trusts the public authorities, unless told otherwise.
     #[must_use]
     pub fn builder() -> ClientBuilder {

@@ -168,6 +168,11 @@ impl Pool {
         self.lock().forget_before(Instant::now().checked_sub(IDLE));
     }
 
+    #[cfg(test)]
+    pub(super) fn idle_count(&self) -> usize {
+        self.lock().count
+    }
+
     fn lock(&self) -> MutexGuard<'_, Idle> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }

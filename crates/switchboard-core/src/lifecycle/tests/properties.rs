@@ -59,6 +59,15 @@ fn command(record: &Record, (what, detail, age): Choice) -> Command {
         }
         20 => run(RunCommand::Reply { message: says(Role::Agent, &text) }),
         21 => run(RunCommand::Checkpoint { value: Json::from_trusted(detail.to_string()) }),
+        22 if detail % 2 == 0 => {
+            let Command::Run { command: first, .. } = command(record, (15 + detail % 5, detail, 1)) else {
+                unreachable!()
+            };
+            let Command::Run { command: second, .. } = command(record, (8 + detail % 12, detail / 2, 1)) else {
+                unreachable!()
+            };
+            run(RunCommand::Several(vec![first, second]))
+        }
         22 => run(returned()),
         _ if detail % 4 == 0 => run(failed()),
         _ => run(returned()),

@@ -1,9 +1,11 @@
 //! Fences, claims and the end of a task: who may still write.
 
-use crate::error::ProtocolError;
-use crate::model::{Json, Role, TaskState};
+use std::sync::Arc;
 
-use super::super::{Command, Event, Refusal, RunCommand, StatusWrite};
+use crate::error::ProtocolError;
+use crate::model::{Artifact, Json, Part, Role, TaskState};
+
+use super::super::{ArtifactWrite, Command, Event, Refusal, RunCommand, StatusWrite, WriteMode};
 use super::{Record, failed, inbound, returned, run_under, says, status};
 
 fn ended(state: TaskState) -> Record {
@@ -147,4 +149,39 @@ fn a_checkpoint_that_comes_with_a_status_outlives_the_turn_that_the_status_ends(
     record.runs(asks("3"));
     record.hears("fourth");
     assert_eq!(record.folded.earlier_checkpoint, value("3"));
+}
+
+/// What arrives together from another agent is one commit, and each write is decided on what those before it leave.
+#[test]
+fn several_writes_of_a_run_are_one_commit() {
+    let write = |text: &str, mode, checkpoint: Option<Json>| {
+        let artifact = Arc::new(Artifact::new("a", vec![Part::text(text)]));
+        let (last_chunk, metadata, completes) = (false, None, false);
+        RunCommand::Artifact(ArtifactWrite { artifact, mode, last_chunk, metadata, checkpoint, completes })
+    };
+    let mut record = Record::opened();
+    let version = record.head.version;
+    let (state, checkpoint) = (TaskState::Completed, Some(Json::from_trusted("7")));
+    let events = record.runs(RunCommand::Several(vec![
+        status(TaskState::Working),
+        write("one ", WriteMode::Replace, None),
+        write("two", WriteMode::Append, None),
+        RunCommand::Status(StatusWrite { state, message: None, metadata: None, checkpoint }),
+    ]));
+    assert_eq!(events.iter().filter(|event| event.is_visible()).count(), 4);
+    assert_eq!((record.head.version, record.state()), (version + 1, TaskState::Completed));
+    assert_eq!(record.artifact("a"), "one two");
+}
+
+#[test]
+fn several_writes_are_refused_together() {
+    let mut record = Record::opened();
+    let version = record.head.version;
+    let states = [TaskState::Working, TaskState::Submitted, TaskState::Completed];
+    let refused = record.is_refused(record.by_run(RunCommand::Several(states.map(status).to_vec())));
+    assert!(matches!(refused, Refusal::Protocol(_)), "{refused:?}");
+    let after_the_end = [TaskState::Failed, TaskState::Working].map(status).to_vec();
+    let refused = record.is_refused(record.by_run(RunCommand::Several(after_the_end)));
+    assert_eq!(refused, Refusal::Closed { state: TaskState::Failed });
+    assert_eq!((record.head.version, record.state()), (version, TaskState::Submitted));
 }

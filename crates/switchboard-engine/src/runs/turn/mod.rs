@@ -21,6 +21,8 @@ use switchboard_core::lifecycle::{Folded, Head, Inbound};
 use switchboard_core::model::{AgentCard, AgentName, Json, Message, PartContent, Task, TaskId, Timestamp};
 use tokio_util::sync::CancellationToken;
 
+pub use pass_on::PassedOn;
+
 use super::attached::Writes;
 use super::call::TurnCalls;
 use super::run_time::WorkTime;

@@ -1,4 +1,4 @@
-//! Passing on what another agent does with a task of its own: each of its updates becomes one of this task, in the same commit as
+//! Passing on what another agent does with a task of its own: its updates become updates of this task, in the same commit as
 //! a checkpoint. After a crash the next attempt therefore knows exactly which updates were passed on.
 
 use std::sync::Arc;
@@ -13,20 +13,30 @@ use super::writes::checkpoint_json;
 use crate::commit::WriteError;
 use crate::runs::TurnError;
 
+/// An update of another agent's task that is [passed on](Turn::pass_on).
+#[derive(Clone, Debug)]
+pub enum PassedOn {
+    /// A status. `Submitted` has no meaning here and is refused. After a state that ends or pauses the task, return.
+    Status(StatusUpdate),
+    /// A write to an artifact, which keeps its id. A chunk that is appended extends what this task holds of the artifact,
+    /// whichever turn or attempt wrote that, and begins the artifact if there is none. Every write of a turn to the artifact must
+    /// be passed on: what an attempt that died wrote without a checkpoint is taken back first.
+    Artifact(ArtifactUpdate),
+}
+
 impl Turn {
-    /// Passes on a status of another agent's task, and writes a [checkpoint](Turn::checkpoint) in the same commit: the next attempt
-    /// finds both or neither. State, message and metadata stay as they are; the ids of task and context become those of this
-    /// task, and its time is now. `Submitted` has no meaning here and is refused. After a state that ends or pauses the
-    /// task, return.
+    /// Passes on updates of another agent's task, and writes a [checkpoint](Turn::checkpoint), all in one commit: the next attempt
+    /// finds everything or nothing. States, messages, artifacts and metadata stay as they are; the ids of task and context become
+    /// those of this task, and the time is now. Without updates only the checkpoint is written.
     ///
     /// ```no_run
     /// # use switchboard_core::model::Update;
-    /// # use switchboard_engine::runs::{AgentError, Turn};
+    /// # use switchboard_engine::runs::{AgentError, PassedOn, Turn};
     /// /// Passes on what came from elsewhere, numbered.
     /// async fn pass(turn: &Turn, number: u64, update: Update) -> Result<(), AgentError> {
     ///     match update {
-    ///         Update::Status(update) => turn.pass_on_status(update, &number).await?,
-    ///         Update::Artifact(update) => turn.pass_on_artifact(update, &number).await?,
+    ///         Update::Status(update) => turn.pass_on(vec![PassedOn::Status(update)], &number).await?,
+    ///         Update::Artifact(update) => turn.pass_on(vec![PassedOn::Artifact(update)], &number).await?,
     ///         Update::Message(message) => turn.pass_on_reply((*message).clone()).await?,
     ///         Update::Task(_) => {}
     ///     }
@@ -35,50 +45,68 @@ impl Turn {
     /// ```
     ///
     /// # Errors
-    /// As [`Turn::status`] and [`Turn::checkpoint`].
-    pub async fn pass_on_status(
+    /// As [`Turn::status`], [`Turn::artifact`] and [`Turn::checkpoint`]. If one of the updates is refused, all are.
+    pub async fn pass_on(
         &self,
-        update: StatusUpdate,
+        updates: Vec<PassedOn>,
         checkpoint: &(impl Serialize + ?Sized),
     ) -> Result<(), TurnError> {
         let checkpoint = checkpoint_json(checkpoint)?;
         self.check_checkpoint(&checkpoint)?;
-        let StatusUpdate { status, metadata, .. } = update;
-        let state = status.state;
-        let message = status.message.map(|message| Arc::new(self.as_own(Arc::unwrap_or_clone(message))));
-        let write = StatusWrite { state, message, metadata, checkpoint: Some(checkpoint) };
-        self.write(RunCommand::Status(write)).await?;
-        self.work_time().note(state);
+        let (mut commands, mut states) = (Vec::with_capacity(updates.len()), Vec::new());
+        let mut written: Vec<ArtifactId> = Vec::new();
+        for update in updates {
+            commands.push(match update {
+                PassedOn::Status(update) => {
+                    states.push(update.status.state);
+                    RunCommand::Status(self.status_write(update))
+                }
+                PassedOn::Artifact(update) => {
+                    let mode = match update.append {
+                        false => WriteMode::Replace,
+                        // The stored task does not have it yet.
+                        true if written.contains(&update.artifact.artifact_id) => WriteMode::Append,
+                        true => self.appending(&update.artifact.artifact_id).await?,
+                    };
+                    written.push(update.artifact.artifact_id.clone());
+                    let ArtifactUpdate { artifact, last_chunk, metadata, .. } = update;
+                    let (checkpoint, completes) = (None, false);
+                    RunCommand::Artifact(ArtifactWrite { artifact, mode, last_chunk, metadata, checkpoint, completes })
+                }
+            });
+        }
+        match commands.last_mut() {
+            Some(RunCommand::Status(write)) => write.checkpoint = Some(checkpoint),
+            Some(RunCommand::Artifact(write)) => write.checkpoint = Some(checkpoint),
+            _ => commands.push(RunCommand::Checkpoint { value: checkpoint }),
+        }
+        let command = match commands.pop() {
+            Some(only) if commands.is_empty() => only,
+            last => {
+                commands.extend(last);
+                RunCommand::Several(commands)
+            }
+        };
+        self.write(command).await?;
+        states.into_iter().for_each(|state| self.work_time().note(state));
         Ok(())
     }
 
-    /// Passes on a write to an artifact of another agent's task, and writes a [checkpoint](Turn::checkpoint) in the same commit. The
-    /// artifact keeps its id. A chunk that is appended extends what this task holds of the artifact, whichever turn or attempt
-    /// wrote that, and begins the artifact if there is none. Every write of a turn to the artifact must be passed on in this
-    /// way: what an attempt that died wrote without a checkpoint is taken back first.
-    ///
-    /// # Errors
-    /// As [`Turn::artifact`] and [`Turn::checkpoint`].
-    pub async fn pass_on_artifact(
-        &self,
-        update: ArtifactUpdate,
-        checkpoint: &(impl Serialize + ?Sized),
-    ) -> Result<(), TurnError> {
-        let checkpoint = checkpoint_json(checkpoint)?;
-        self.check_checkpoint(&checkpoint)?;
-        let ArtifactUpdate { artifact, append, last_chunk, metadata, .. } = update;
-        let id = &artifact.artifact_id;
+    fn status_write(&self, update: StatusUpdate) -> StatusWrite {
+        let StatusUpdate { status, metadata, .. } = update;
+        let message = status.message.map(|message| Arc::new(self.as_own(Arc::unwrap_or_clone(message))));
+        StatusWrite { state: status.state, message, metadata, checkpoint: None }
+    }
+
+    /// How a chunk is written that extends an artifact.
+    async fn appending(&self, id: &ArtifactId) -> Result<WriteMode, TurnError> {
         let is_of_earlier_turn =
-            || self.with_head(|head| head.artifact(id.as_str()).is_some_and(|known| known.turn != head.turn));
-        let mode = match append {
-            false => WriteMode::Replace,
-            true if is_of_earlier_turn() => WriteMode::Append,
+            self.with_head(|head| head.artifact(id.as_str()).is_some_and(|known| known.turn != head.turn));
+        match is_of_earlier_turn {
+            true => Ok(WriteMode::Append),
             // Boxed, because few runs need it.
-            true => Box::pin(self.resume_artifact(id)).await?,
-        };
-        let checkpoint = Some(checkpoint);
-        let write = ArtifactWrite { artifact, mode, last_chunk, metadata, checkpoint, completes: false };
-        self.write(RunCommand::Artifact(write)).await
+            false => Box::pin(self.resume_artifact(id)).await,
+        }
     }
 
     /// Passes on the direct answer of another agent. If this turn has a task already, because the answer took long or the agent

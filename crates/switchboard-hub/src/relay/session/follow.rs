@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use switchboard::call::{Frame, Reply, Request};
-use switchboard::model::{ArtifactUpdate, ContextId, StatusUpdate, Task, TaskId, Update};
-use switchboard::{AgentClient, AgentError, CallError, ProtocolError, TaskState, TaskStream};
+use switchboard::model::{ArtifactUpdate, ContextId, Part, StatusUpdate, Task, TaskId, Update};
+use switchboard::{AgentClient, AgentError, CallError, PassedOn, ProtocolError, TaskState, TaskStream, TurnError};
 use tokio::time::{Instant, sleep};
 
 use super::super::pieces::pieces;
@@ -37,6 +38,41 @@ enum Taken {
     HasGap,
 }
 
+/// How many updates one commit takes, and how many bytes of content, about: so many may arrive together.
+const TAKEN_MAX: usize = 64;
+const TAKEN_BYTES_MAX: usize = 256 << 10;
+
+/// Updates that were taken from the upstream and are not passed on yet.
+#[derive(Default)]
+pub(super) struct TakenUpdates {
+    updates: Vec<PassedOn>,
+    bytes: usize,
+}
+
+impl TakenUpdates {
+    fn is_empty(&self) -> bool {
+        self.updates.is_empty()
+    }
+
+    fn has_room(&self) -> bool {
+        self.updates.len() < TAKEN_MAX && self.bytes < TAKEN_BYTES_MAX
+    }
+
+    fn add(&mut self, update: PassedOn) {
+        let parts = match &update {
+            PassedOn::Status(update) => update.status.message.as_ref().map_or(&[][..], |message| &message.parts),
+            PassedOn::Artifact(update) => &update.artifact.parts,
+        };
+        self.bytes += parts.iter().map(Part::content_bytes).sum::<usize>();
+        self.updates.push(update);
+    }
+
+    fn take(&mut self) -> Vec<PassedOn> {
+        self.bytes = 0;
+        std::mem::take(&mut self.updates)
+    }
+}
+
 /// How a stream begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beginning {
@@ -54,41 +90,65 @@ impl Session<'_> {
         self.read_from(stream, Beginning::New).await
     }
 
-    /// Passes on what comes over a stream.
+    /// Passes on what comes over a stream. What has arrived together is one commit.
     async fn read_from(&mut self, stream: &mut TaskStream, mut beginning: Beginning) -> Result<Read, Fault> {
         loop {
-            let next = match self.shown.0 {
-                TaskState::AuthRequired => {
-                    let look = sleep(NEXT_MESSAGE_LOOK);
-                    let waited = self.unless_canceled(async {
-                        tokio::select! {
-                            biased;
-                            next = stream.next() => Some(next),
-                            () = look => None,
-                        }
-                    });
-                    match waited.await? {
+            let here = if self.taken.has_room() { stream.next().now_or_never() } else { None };
+            let next = match here {
+                Some(next) => next,
+                None => {
+                    // What is known of the upstream's task is stored before anything is waited for.
+                    self.save().await?;
+                    match self.next_frame(stream).await? {
                         Some(next) => next,
-                        None if self.turn.has_next_message().await? => return Ok(Read::Over),
-                        None => continue,
+                        None => return Ok(Read::Over),
                     }
                 }
-                _ => self.unless_canceled(stream.next()).await?,
             };
-            match next {
+            let lost = match next {
                 Some(Ok(frame)) => {
                     self.heard_at = Instant::now();
                     match self.take(frame, beginning).await? {
-                        Taken::Step(Step::Over) => return Ok(Read::Over),
-                        Taken::Step(Step::GoesOn) => beginning = Beginning::Past,
+                        Taken::Step(Step::Over) => {
+                            self.save().await?;
+                            return Ok(Read::Over);
+                        }
+                        Taken::Step(Step::GoesOn) => {
+                            beginning = Beginning::Past;
+                            continue;
+                        }
                         Taken::HasGap => {
                             self.can_subscribe = false;
-                            return Ok(Read::Lost(lost()));
+                            lost()
                         }
                     }
                 }
-                Some(Err(error)) => return Ok(Read::Lost(error)),
-                None => return Ok(Read::Lost(lost())),
+                Some(Err(error)) => error,
+                None => lost(),
+            };
+            self.save().await?;
+            return Ok(Read::Lost(lost));
+        }
+    }
+
+    /// Waits for the next item of a stream. None if the turn is over, because a message came that ends the wait for an authorization.
+    async fn next_frame(&self, stream: &mut TaskStream) -> Result<Option<Option<Result<Frame, CallError>>>, Fault> {
+        if self.shown.0 != TaskState::AuthRequired {
+            return self.unless_canceled(stream.next()).await.map(Some);
+        }
+        loop {
+            let look = sleep(NEXT_MESSAGE_LOOK);
+            let waited = self.unless_canceled(async {
+                tokio::select! {
+                    biased;
+                    next = stream.next() => Some(next),
+                    () = look => None,
+                }
+            });
+            match waited.await? {
+                Some(next) => return Ok(Some(next)),
+                None if self.turn.has_next_message().await? => return Ok(None),
+                None => {}
             }
         }
     }
@@ -133,7 +193,9 @@ impl Session<'_> {
                 Ok(Looked::Task(task)) => {
                     self.heard_at = Instant::now();
                     let before = self.shown.clone();
-                    if self.take_snapshot(&task, None).await? == Step::Over {
+                    let step = self.take_snapshot(&task, None).await?;
+                    self.save().await?;
+                    if step == Step::Over {
                         return Ok(());
                     }
                     if self.shown.0 == TaskState::AuthRequired && self.turn.has_next_message().await? {
@@ -202,6 +264,7 @@ impl Session<'_> {
         let step = match &update.update {
             Update::Task(view) => self.take_snapshot(&view.task, seq).await?,
             Update::Message(message) => {
+                self.save().await?;
                 self.turn.pass_on_reply((**message).clone()).await?;
                 Step::Over
             }
@@ -209,21 +272,25 @@ impl Session<'_> {
                 self.note_task(&update.task_id, &update.context_id)?;
                 self.note_cursor(seq);
                 self.has_answered = true;
-                self.take_status(update.clone()).await?
+                self.take_status(update.clone())
             }
             Update::Artifact(update) => {
                 self.note_task(&update.task_id, &update.context_id)?;
-                self.note_cursor(seq);
                 self.take_artifact(update.clone()).await?;
+                self.note_cursor(seq);
                 Step::GoesOn
             }
         };
         Ok(Taken::Step(step))
     }
 
-    /// Passes on what is new in a snapshot of the task.
+    /// Takes what is new in a snapshot of the task.
     pub(super) async fn take_snapshot(&mut self, task: &Arc<Task>, seq: Option<u64>) -> Result<Step, Fault> {
         self.note_task(&task.id, &task.context_id)?;
+        if !self.taken.is_empty() {
+            // A snapshot is compared with what our task holds.
+            self.save().await?;
+        }
         // While some of it is written, no number says how far: the next attempt would have to compare snapshots, too.
         for artifact in &task.artifacts {
             let held = self.turn.artifact_size(&artifact.artifact_id);
@@ -237,26 +304,21 @@ impl Session<'_> {
         let (state, message) = (task.status.state, message_id_of(&task.status));
         let may_be_stale = self.goes_on_with.is_some() && !self.has_answered && self.began_at.elapsed() < STALE_MAX;
         if state.is_interrupted() && may_be_stale {
-            self.save().await?;
             return Ok(Step::GoesOn);
         }
         self.has_answered = true;
         if self.shown == (state, message) {
-            self.save().await?;
             return Ok(Step::GoesOn);
         }
         let (task_id, context_id, status) = (task.id.clone(), task.context_id.clone(), task.status.clone());
-        self.take_status(StatusUpdate { task_id, context_id, status, metadata: None }).await
+        Ok(self.take_status(StatusUpdate { task_id, context_id, status, metadata: None }))
     }
 
-    async fn take_status(&mut self, update: StatusUpdate) -> Result<Step, Fault> {
+    fn take_status(&mut self, update: StatusUpdate) -> Step {
         let (state, message) = (update.status.state, message_id_of(&update.status));
         match state {
             // Our own task has been submitted since it was accepted.
-            TaskState::Submitted | TaskState::Unspecified => {
-                self.save().await?;
-                return Ok(Step::GoesOn);
-            }
+            TaskState::Submitted | TaskState::Unspecified => return Step::GoesOn,
             TaskState::Working
             | TaskState::Completed
             | TaskState::Failed
@@ -266,39 +328,50 @@ impl Session<'_> {
             | TaskState::AuthRequired => {}
         }
         self.progress.ended = state.is_terminal();
-        self.turn.pass_on_status(update, &self.progress).await?;
-        self.is_unsaved = false;
+        self.taken.add(PassedOn::Status(update));
         self.shown = (state, message);
         let is_over = state.is_terminal() || state == TaskState::InputRequired;
-        Ok(if is_over { Step::Over } else { Step::GoesOn })
+        if is_over { Step::Over } else { Step::GoesOn }
     }
 
     async fn take_artifact(&mut self, update: ArtifactUpdate) -> Result<(), Fault> {
         // Some agents mark the end of an artifact with a chunk of nothing.
         if update.artifact.parts.is_empty() {
-            return self.save().await;
+            return Ok(());
         }
         let mut pieces = pieces(update, self.turn.write_bytes_max());
         let last = pieces.pop();
-        // While some of it is written, no number says how far: the next attempt would have to compare snapshots.
-        let cursor = if pieces.is_empty() { None } else { self.progress.cursor.take() };
+        if !pieces.is_empty() {
+            self.save().await?;
+            // While some of it is written, no number says how far: the next attempt would have to compare snapshots.
+            self.progress.cursor = None;
+        }
         for piece in pieces {
-            self.turn.pass_on_artifact(piece, &self.progress).await?;
+            self.taken.add(PassedOn::Artifact(piece));
+            self.save().await?;
         }
-        self.progress.cursor = cursor.or(self.progress.cursor);
-        if let Some(last) = last {
-            self.turn.pass_on_artifact(last, &self.progress).await?;
-        }
-        self.is_unsaved = false;
+        last.into_iter().for_each(|last| self.taken.add(PassedOn::Artifact(last)));
         Ok(())
     }
 
-    /// Stores what is known of the upstream's task, unless it is stored already.
-    async fn save(&mut self) -> Result<(), Fault> {
-        if self.is_unsaved {
-            self.turn.checkpoint(&self.progress).await?;
-            self.is_unsaved = false;
+    /// Passes on what was taken, and stores what is known of the upstream's task, in one commit.
+    pub(super) async fn save(&mut self) -> Result<(), Fault> {
+        if !self.is_unsaved && self.taken.is_empty() {
+            return Ok(());
         }
+        let updates = self.taken.take();
+        let again = if updates.len() > 1 { updates.clone() } else { Vec::new() };
+        match self.turn.pass_on(updates, &self.progress).await {
+            // The ones before the refused one are shown, as they would be if they had come alone.
+            Err(TurnError::Refused(_)) if !again.is_empty() => {
+                self.progress.cursor = None;
+                for update in again {
+                    self.turn.pass_on(vec![update], &self.progress).await?;
+                }
+            }
+            passed_on => passed_on?,
+        }
+        self.is_unsaved = false;
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use switchboard_core::model::TaskState;
+use switchboard_core::lifecycle::Event;
+use switchboard_core::model::{Json, TaskState};
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{RecordWriter, anyone, chunk, claim, status};
 use switchboard_engine::ports::store::{CommitError, ListQuery, StoreError};
@@ -104,6 +105,49 @@ async fn chunks_of_a_dead_process_are_found() {
     let next = after_death(&subject, "");
     let due = claim(&next, 10).await;
     assert_eq!((due[0].stored.head.seq, due[0].stored.head.artifacts[0].bytes), (6, 25));
+}
+
+/// What a relay writes: each chunk with a checkpoint. They wait like other chunks, and the last checkpoint is found by readers, by the
+/// next process, and by commits of other kinds; the ones before it are not folded any more.
+#[tokio::test]
+async fn chunks_with_checkpoints_wait_and_the_last_checkpoint_counts() {
+    let checkpoint = |number: usize| Event::Checkpoint { value: Json::from_trusted(number.to_string()) };
+    let subject = make();
+    let mut writer = RecordWriter::opened(&subject, "one").await;
+    writer.append(&subject, vec![checkpoint(100)]).await;
+    for number in 0..100 {
+        let mut events = vec![chunk("a", "word ", number > 0)];
+        if number % 3 != 1 {
+            events.push(checkpoint(number));
+        }
+        writer.append(&subject, events).await;
+        if number == 20 {
+            let next = after_death(&subject, "");
+            assert_eq!(faults_of(&next.path()), [] as [String; 0]);
+            writer.check(&next).await;
+            assert_eq!(faults_of(&next.path()), [] as [String; 0]);
+            let next = after_death(&subject, "");
+            assert_eq!(claim(&next, 10).await.len(), 1);
+            let found = next.store().task(&anyone(), &writer.head.id, u64::MAX).await.unwrap().unwrap();
+            assert_eq!(found.folded.checkpoint.as_ref().map(Json::as_str), Some("20"));
+        }
+    }
+    assert!(waiting(&subject) > 10, "{} rows wait", waiting(&subject));
+    assert_eq!(faults_of(&subject.path()), [] as [String; 0]);
+    writer.append(&subject, vec![status(&subject, TaskState::Working, Some("still"))]).await;
+    writer.check(&subject).await;
+    writer.append(&subject, vec![chunk("b", "x", false), checkpoint(200)]).await;
+    writer.append(&subject, vec![chunk("b", "y", true), checkpoint(201)]).await;
+    writer.check(&subject).await;
+    assert_eq!(faults_of(&subject.path()), [] as [String; 0]);
+    // Of all the commits with a checkpoint, the chain of those that readers fold has the first one and the last.
+    let mut chain = Vec::new();
+    let mut version = count(&subject, "SELECT story_version FROM task");
+    while version > 0 {
+        chain.push(version);
+        version = count(&subject, &format!("SELECT prev_story FROM log WHERE (log_no & 16777215) = {version}"));
+    }
+    assert!(chain.len() <= 3, "{chain:?}");
 }
 
 #[tokio::test]

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use rusqlite::OptionalExtension;
-use switchboard_core::lifecycle::Event;
 
+use super::super::commit::story_below_checkpoint;
 use super::super::error::Failure;
 use super::super::fold::Chunks;
+use super::super::recent::{are_chunks, has_checkpoint};
 use super::super::rows::{LogRow, RECENT_COLUMNS, version_of};
 use super::super::schema::VERSION_BITS;
 use super::{Inspection, told};
@@ -20,6 +21,8 @@ struct TaskAfterChunks {
     version: i64,
     seq: i64,
     story: i64,
+    /// The commit that a checkpoint would be chained to; none if it must be looked up.
+    below_checkpoint: Option<i64>,
     artifact: i64,
     /// The chunks after a faulty one cannot be checked.
     is_faulty: bool,
@@ -87,6 +90,7 @@ impl Inspection<'_> {
                 version: row.get(1)?,
                 seq: row.get(2)?,
                 story: row.get(3)?,
+                below_checkpoint: None,
                 artifact: row.get(4)?,
                 is_faulty: false,
             })
@@ -99,16 +103,29 @@ impl Inspection<'_> {
 fn continues(task: &mut TaskAfterChunks, found: &LogRow<'_>, chunks: &Chunks<'_>) -> Result<u64, String> {
     let events = decode(found.record, Want::Everything, chunks).map_err(|error| told(&error))?;
     let (version, columns) = (found.version(), &found.columns);
-    if !events.iter().all(|event| matches!(event, Event::ArtifactWritten { .. })) {
+    if !are_chunks(&events) {
         return Err("it does more than write to an artifact".to_owned());
     }
-    if columns.visible != signed(events.len() as u64) {
-        return Err(format!("it says that it has {} events, and has {}", columns.visible, events.len()));
+    let visible = events.iter().filter(|event| event.is_visible()).count();
+    if columns.visible != signed(visible as u64) {
+        return Err(format!("it says that it has {} visible events, and has {visible}", columns.visible));
     }
-    let expected = (task.version + 1, task.seq + columns.visible, task.story, task.artifact);
+    let replaces = has_checkpoint(&events);
+    let prev_story = match (replaces, task.below_checkpoint) {
+        (false, _) => task.story,
+        (true, Some(below)) => below,
+        (true, None) => {
+            let task_no = columns.log_no >> VERSION_BITS;
+            story_below_checkpoint(chunks.0, task_no, task.story).map_err(|failure| told(&failure.0))?
+        }
+    };
+    let expected = (task.version + 1, task.seq + columns.visible, prev_story, task.artifact);
     if (version, columns.last_seq, columns.prev_story, columns.prev_artifact) != expected {
         return Err(format!("it does not follow commit {}", task.version));
     }
     (task.version, task.seq, task.artifact) = (version, columns.last_seq, version);
+    if replaces {
+        (task.story, task.below_checkpoint) = (version, Some(prev_story));
+    }
     Ok(events.len() as u64)
 }

@@ -102,6 +102,15 @@ impl EventReader {
             Self::Grpc(reader) => reader.next().await,
         }
     }
+
+    /// Ends with a stream that has nothing more to say.
+    pub(super) fn release(self) {
+        match self {
+            Self::Sse(reader) => reader.body.release(),
+            #[cfg(feature = "grpc")]
+            Self::Grpc(_) => {}
+        }
+    }
 }
 
 /// Server-sent events.

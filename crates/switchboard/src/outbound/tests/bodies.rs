@@ -80,6 +80,30 @@ async fn a_get_has_no_body_and_its_answer_is_read_whole() {
     assert_eq!(server.requests.recv().await.unwrap(), expected);
 }
 
+/// The server takes one connection, so a second request is answered only over the same one.
+#[tokio::test]
+async fn the_connection_of_a_stream_that_has_ended_is_used_again() {
+    for (with_the_event, later) in [("3\r\nabc\r\n0\r\n\r\n", ""), ("3\r\nabc\r\n", "0\r\n\r\n")] {
+        let server = Server::start().await;
+        let client = client(&["127.0.0.0/8"]);
+        server.say("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
+        server.say(with_the_event);
+        let mut stream = get(&client, &server.url, &RequestLimits::stream()).await.unwrap().into_body();
+        assert_eq!(stream.chunk().await.unwrap().unwrap(), "abc");
+        stream.release();
+        server.say(later);
+        let is_kept = async {
+            while client.idle_count() == 0 {
+                tokio::task::yield_now().await
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), is_kept).await.expect("the connection is kept");
+        server.say("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+        let answer = get(&client, &server.url, &RequestLimits::default()).await.unwrap();
+        assert_eq!(answer.into_body().bytes().await.unwrap(), "ok");
+    }
+}
+
 #[tokio::test]
 async fn a_body_over_the_limit_is_an_error_whether_or_not_it_says_its_length() {
     let small = limits(|limits| limits.body_bytes_max = Some(4));
