@@ -52,10 +52,6 @@ const STEPS_0_3: &[&str] =
 const STEPS_0_3_NO_PUSH_LIST: &[&str] =
     &["card", "send", "question", "wait", "stream", "file", "get", "cancel", "subscribe", "push"];
 
-/// The JavaScript SDK 1.x reads another body than all SDKs of 0.3 send when a push config is set over HTTP.
-const STEPS_0_3_NO_PUSH: &[&str] =
-    &["card", "send", "question", "wait", "stream", "file", "get", "cancel", "subscribe"];
-
 const PEERS: &[Peer] = &[
     Peer {
         name: "python-1",
@@ -86,7 +82,7 @@ const PEERS: &[Peer] = &[
             ("HTTP+JSON/1.0", STEPS_1_0),
             ("GRPC/1.0", STEPS_1_0),
             ("JSONRPC/0.3", STEPS_0_3),
-            ("HTTP+JSON/0.3", STEPS_0_3_NO_PUSH),
+            ("HTTP+JSON/0.3", STEPS_0_3),
             ("GRPC/0.3", STEPS_0_3),
         ],
     },

@@ -9,6 +9,17 @@ use crate::call_error::CallError;
 /// 1.0 has a type of its own for its JSON, and every server takes the usual one.
 const ANY_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json, application/json");
 
+/// The `config` of a request that sets a push config.
+pub(super) fn config_alone(body: &[u8]) -> Option<Vec<u8>> {
+    #[derive(serde::Deserialize)]
+    struct Whole<'a> {
+        #[serde(borrow)]
+        config: &'a serde_json::value::RawValue,
+    }
+    let whole: Whole<'_> = serde_json::from_slice(body).ok()?;
+    Some(whole.config.get().as_bytes().to_vec())
+}
+
 pub(super) fn request(
     exchange: &Exchange<'_>,
     verb: &'static str,

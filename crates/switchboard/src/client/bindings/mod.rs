@@ -141,6 +141,15 @@ struct HttpCall {
     body: Bytes,
 }
 
+/// The body that sets a push config over 0.3's HTTP+JSON, which servers read in two ways.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PushBody {
+    /// The whole request: most servers.
+    Whole,
+    /// What is in its `config`, as the proto has it: @a2a-js/sdk 1.x.
+    ConfigAlone,
+}
+
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream, application/json");
 
@@ -179,11 +188,24 @@ impl Exchange<'_> {
             #[cfg(feature = "grpc")]
             Form::Grpc(package) => return Box::pin(grpc::call(self, package)).await,
         };
-        let answer = self.send(dialect, over).await?;
-        self.read(dialect, answer).await
+        let answer = self.send(dialect, over, PushBody::Whole).await?;
+        match self.read(dialect, answer).await {
+            Err(Failure::Failed(error)) if self.wants_config_alone(dialect, &error) => {
+                let answer = self.send(dialect, over, PushBody::ConfigAlone).await?;
+                self.read(dialect, answer).await
+            }
+            answered => answered,
+        }
     }
 
-    fn written(&self, dialect: Dialect, over: Transport) -> Result<http::Request<Bytes>, CallError> {
+    /// Whether the server refused the body that sets a push config because it reads another one.
+    fn wants_config_alone(&self, dialect: Dialect, error: &CallError) -> bool {
+        dialect == Dialect::V0_3Rest
+            && matches!(self.request, Request::CreatePushConfig(_))
+            && matches!(error.protocol_error(), Some(ProtocolError::InvalidParams { .. }))
+    }
+
+    fn written(&self, dialect: Dialect, over: Transport, push: PushBody) -> Result<http::Request<Bytes>, CallError> {
         let call = OutgoingCall {
             request: self.request,
             over,
@@ -192,7 +214,12 @@ impl Exchange<'_> {
         };
         let call = match dialect.write_call(&call).map_err(CallError::unwritable)? {
             WrittenCall::JsonRpc { method, params } => jsonrpc::request(self, method, &params),
-            WrittenCall::Http { verb, path, body } => http_json::request(self, verb, &path, body)?,
+            WrittenCall::Http { verb, path, mut body } => {
+                if push == PushBody::ConfigAlone {
+                    body = http_json::config_alone(&body).unwrap_or(body);
+                }
+                http_json::request(self, verb, &path, body)?
+            }
         };
         let mut request = http::Request::new(call.body);
         *request.method_mut() = call.verb.parse().map_err(|_| unsendable("the method"))?;
@@ -209,7 +236,7 @@ impl Exchange<'_> {
         matches!(self.request, Request::SendStreamingMessage(_) | Request::SubscribeToTask { .. })
     }
 
-    async fn send(&self, dialect: Dialect, over: Transport) -> Result<Response<AnswerBody>, CallError> {
+    async fn send(&self, dialect: Dialect, over: Transport, push: PushBody) -> Result<Response<AnswerBody>, CallError> {
         let left = self.until.saturating_duration_since(Instant::now());
         let mut limits = if self.is_streamed() { RequestLimits::stream() } else { RequestLimits::default() };
         if self.is_streamed() {
@@ -221,7 +248,7 @@ impl Exchange<'_> {
         }
         // Whether a message is sent again is decided by the caller, who keeps in mind that it may have arrived.
         let is_send = matches!(self.request, Request::SendMessage(_) | Request::SendStreamingMessage(_));
-        self.shared.http.send(|| self.written(dialect, over), &limits, self.named, !is_send).await
+        self.shared.http.send(|| self.written(dialect, over, push), &limits, self.named, !is_send).await
     }
 
     fn put_headers(&self, headers: &mut HeaderMap) -> Result<(), CallError> {
