@@ -119,6 +119,7 @@ async fn act(turn: Turn, permits: Arc<Semaphore>) -> Result<(), AgentError> {
             turn.working("").await?;
             turn.answer("in").await?;
         }
+        "silence" => turn.cancelled().await,
         "wait" => {
             turn.working("waiting").await?;
             turn.cancelled().await;

@@ -3,7 +3,7 @@
 use switchboard::call::ListTasks;
 use switchboard::client::Client;
 use switchboard::model::{PartContent, Update};
-use switchboard::{AgentBuilder, Json, Limits, Part, Server, TaskState};
+use switchboard::{AgentBuilder, Json, Limits, Part, Replies, Server, TaskState};
 use switchboard_hub::relay::{Relay, Resend};
 
 use super::{Upstream, gateway, message, outcome, quick, rest};
@@ -29,6 +29,20 @@ async fn every_update_of_the_upstream_is_passed_on_once_and_in_order() {
     let said = ours.status.message.as_ref().unwrap();
     assert_eq!((said.task_id.as_ref(), said.context_id.as_ref()), (Some(&ours.id), Some(&ours.context_id)));
     assert_eq!(ours.artifacts[0].name.as_deref(), Some("Out"));
+}
+
+/// Once the upstream has begun a task, the gateway does not wait for a direct answer, however long it might.
+#[tokio::test]
+async fn a_task_of_which_the_upstream_says_nothing_more_is_shown_at_once() {
+    let upstream = Upstream::start_with(|agent| agent.traits(|traits| traits.with_replies(Replies::Task))).await;
+    let relay = Relay::new(&upstream.url, Client::builder(), quick()).unwrap();
+    let limits = Limits { birth_wait_ms: 3_600_000, ..Limits::default() };
+    let server = Server::builder().engine_limits(limits).agent(AgentBuilder::new("Relay", relay)).build().unwrap();
+    let agent = server.local("relay").unwrap();
+    let mut stream = soon(agent.stream_text("silence")).await.unwrap();
+    let first = soon(stream.next()).await.unwrap().unwrap();
+    assert_eq!(super::shown(&first.update.update), "task submitted");
+    soon(agent.cancel(&stream.task().unwrap().id)).await.unwrap();
 }
 
 #[tokio::test]

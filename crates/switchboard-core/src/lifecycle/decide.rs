@@ -68,6 +68,8 @@ pub enum RunCommand {
         value: Json,
     },
     EndTurn(TurnEnd),
+    /// Make a task of a record that might still be answered directly.
+    BecomeTask,
     /// All of these in one commit, each decided on what the ones before it leave. If one is refused, all are.
     Several(Vec<RunCommand>),
 }
@@ -338,6 +340,7 @@ fn run(
         },
         RunCommand::Checkpoint { value } => events.push(Event::Checkpoint { value }),
         RunCommand::EndTurn(end) => end_turn(events, head, inbound, end, now),
+        RunCommand::BecomeTask => birth(events, head, inbound, now),
         RunCommand::Several(commands) => several(events, head, inbound, commands, bounds, now)?,
     }
     Ok(())

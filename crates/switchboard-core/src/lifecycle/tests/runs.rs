@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::ProtocolError;
 use crate::model::{Artifact, Json, Part, Role, TaskState};
 
-use super::super::{ArtifactWrite, Command, Event, Refusal, RunCommand, StatusWrite, WriteMode};
+use super::super::{ArtifactWrite, Command, Event, Phase, Refusal, RunCommand, StatusWrite, WriteMode};
 use super::{Record, failed, inbound, returned, run_under, says, status};
 
 fn ended(state: TaskState) -> Record {
@@ -184,4 +184,13 @@ fn several_writes_are_refused_together() {
     let refused = record.is_refused(record.by_run(RunCommand::Several(after_the_end)));
     assert_eq!(refused, Refusal::Closed { state: TaskState::Failed });
     assert_eq!((record.head.version, record.state()), (version, TaskState::Submitted));
+}
+
+#[test]
+fn a_record_becomes_a_task_when_its_run_says_so() {
+    let mut record = Record::received();
+    let value = Json::from_trusted("1");
+    record.runs(RunCommand::Several(vec![RunCommand::BecomeTask, RunCommand::Checkpoint { value }]));
+    assert_eq!((record.head.phase, record.head.seq, record.state()), (Phase::Live, 1, TaskState::Submitted));
+    assert!(record.does(record.by_run(RunCommand::BecomeTask)).is_empty());
 }

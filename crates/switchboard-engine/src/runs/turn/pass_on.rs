@@ -27,7 +27,8 @@ pub enum PassedOn {
 impl Turn {
     /// Passes on updates of another agent's task, and writes a [checkpoint](Turn::checkpoint), all in one commit: the next attempt
     /// finds everything or nothing. States, messages, artifacts and metadata stay as they are; the ids of task and context become
-    /// those of this task, and the time is now. Without updates only the checkpoint is written.
+    /// those of this task, and the time is now. Without updates the other agent has begun a task, and has not said more: then this
+    /// turn is one of a task, too, and is not answered directly any more.
     ///
     /// ```no_run
     /// # use switchboard_core::model::Update;
@@ -53,7 +54,10 @@ impl Turn {
     ) -> Result<(), TurnError> {
         let checkpoint = checkpoint_json(checkpoint)?;
         self.check_checkpoint(&checkpoint)?;
-        let (mut commands, mut states) = (Vec::with_capacity(updates.len()), Vec::new());
+        let (mut commands, mut states) = (Vec::with_capacity(updates.len().max(2)), Vec::new());
+        if updates.is_empty() {
+            commands.push(RunCommand::BecomeTask);
+        }
         let mut written: Vec<ArtifactId> = Vec::new();
         for update in updates {
             commands.push(match update {
