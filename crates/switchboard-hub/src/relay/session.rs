@@ -145,7 +145,7 @@ impl<'a> Session<'a> {
             permit = upstream.call_permit() => permit,
             () = turn.cancelled() => {
                 // An earlier attempt may have sent the message.
-                session.cancel().await;
+                Box::pin(session.cancel()).await;
                 return Ok(());
             }
         };
@@ -153,12 +153,12 @@ impl<'a> Session<'a> {
         match session.work().await {
             Ok(()) | Err(Fault::Turn(TurnError::Stopped)) => Ok(()),
             Err(Fault::Canceled) => {
-                session.cancel().await;
+                Box::pin(session.cancel()).await;
                 Ok(())
             }
             Err(Fault::Turn(TurnError::Refused(error))) => {
                 // What the upstream still does would be refused as well.
-                session.cancel().await;
+                Box::pin(session.cancel()).await;
                 let told = format!("The answer of the agent behind this one could not be kept: {error}");
                 Err(AgentError::told(told).caused_by(TurnError::Refused(error)))
             }
@@ -213,12 +213,12 @@ impl<'a> Session<'a> {
         if self.progress.task.is_some() {
             // An earlier attempt has sent the message.
             self.upstream.counters().count_bridged();
-            return self.follow(None).await;
+            return Box::pin(self.follow(None)).await;
         }
         self.references = self.map_references()?;
         match self.send().await? {
             Begun::Over => Ok(()),
-            Begun::Following(stream) => self.follow(stream).await,
+            Begun::Following(stream) => Box::pin(self.follow(stream)).await,
         }
     }
 
@@ -274,7 +274,7 @@ impl<'a> Session<'a> {
         if let Err(refused) = self.upstream.accepts_card() {
             return Ok(Err(refused.into()));
         }
-        let found = self.unless_canceled(self.agent()).await?;
+        let found = self.unless_canceled(Box::pin(self.agent())).await?;
         let agent = match found {
             Ok(agent) => agent,
             Err(error) => {
@@ -293,7 +293,8 @@ impl<'a> Session<'a> {
         }
         self.has_sent = true;
         let streams = agent.card().capabilities.streaming == Some(true) && self.take_stream();
-        let sent = self.unless_canceled(self.call(&agent, streams)).await?;
+        // Boxed, like all that a stream does not need while it is idle: the future of a run has room for the largest of its waits.
+        let sent = self.unless_canceled(Box::pin(self.call(&agent, streams))).await?;
         self.upstream.note(&sent);
         let error = match sent {
             Ok(Answered::Stream(mut stream)) => match self.read(&mut stream).await? {

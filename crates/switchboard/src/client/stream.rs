@@ -142,9 +142,10 @@ impl Follower {
                 self.is_over = true;
                 return None;
             }
+            // Boxed, because few streams need it, and their futures need not reserve memory for it.
             let going_on = match self.seen.is_settled() {
-                true => self.confirm(lost).await,
-                false => self.resume(lost).await,
+                true => Box::pin(self.confirm(lost)).await,
+                false => Box::pin(self.resume(lost)).await,
             };
             if let Err(error) = going_on {
                 self.is_over = true;
