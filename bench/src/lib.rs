@@ -12,7 +12,8 @@
 //! - [`credentials`]: what it costs to know who calls;
 //! - [`instructions`]: how many instructions a send costs, by callgrind;
 //! - [`replicas`]: servers that share a database in PostgreSQL;
-//! - [`relayed`]: what a relay costs.
+//! - [`relayed`]: what a relay costs;
+//! - [`capacity`]: what all this means for large installations, calculated.
 //!
 //! Nothing here is a test: timings on a shared machine prove nothing by themselves, ratios taken in one run do.
 
@@ -24,6 +25,7 @@ pub mod load;
 pub mod process;
 
 pub mod calls;
+pub mod capacity;
 pub mod compare;
 pub mod credentials;
 mod figures;
@@ -31,6 +33,6 @@ pub mod instructions;
 pub mod relayed;
 pub mod replicas;
 pub mod restart;
-mod server;
+pub mod server;
 pub mod tokens;
 pub mod webhooks;

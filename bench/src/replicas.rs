@@ -1,19 +1,20 @@
-//! Servers that share a database in PostgreSQL, which is started here. Measured are durable sends beside those of a server on a file, in turn, and
-//! how much later a follower at another server sees an event than one at the server that wrote it.
+//! Servers that share a database in PostgreSQL, which is started here. Measured are durable sends beside those of a server on a file, in turn,
+//! how much later a follower at another server sees an event than one at the server that wrote it, and what servers and runs cost the
+//! database while nothing happens.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use switchboard_test_servers::Postgres;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
 use crate::load::{Outcome, Pool, Until, Work, begin_one, hold_streams, subscribe_request};
 use crate::process;
-use crate::server::Server;
+use crate::server::{Prepared, Server, ServerArguments};
 
 /// A key for the secrets of webhooks: 32 zeros.
 const KEY: &str = "swkey_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
@@ -24,9 +25,8 @@ const CONFIG: &str = "[[agent]]\nname = \"Demo\"\nkind = \"demo\"\neffects = \"s
 /// Measures servers on PostgreSQL, which must be installed.
 #[derive(clap::Parser)]
 pub struct Arguments {
-    /// The `switchboard` binary; by default the one beside this binary.
-    #[arg(long)]
-    server: Option<PathBuf>,
+    #[command(flatten)]
+    servers: ServerArguments,
     /// Connections that send.
     #[arg(long, short, default_value_t = 256)]
     connections: usize,
@@ -39,25 +39,22 @@ pub struct Arguments {
     /// Tasks that are followed at the other server while its delay is measured.
     #[arg(long, default_value_t = 1000)]
     followed: usize,
-    /// Where data is kept: must be a real disk. By default the folder of this binary.
-    #[arg(long)]
-    scratch: Option<PathBuf>,
+    /// Runs that are under way and write nothing while their cost is measured.
+    #[arg(long, default_value_t = 10_000)]
+    waiting: u64,
+    /// How long the cost of waiting is measured.
+    #[arg(long, default_value_t = 60.0)]
+    waiting_seconds: f64,
 }
 
 /// Prints what was measured.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    process::raise_file_limit();
-    let own = std::env::current_exe().context("cannot find this binary")?;
-    let beside = own.parent().context("a binary lies in a folder")?;
-    let program = arguments.server.clone().unwrap_or_else(|| beside.join("switchboard"));
-    ensure!(program.exists(), "{} is not built", program.display());
-    let scratch = arguments.scratch.clone().unwrap_or_else(|| beside.to_owned());
-    let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(scratch)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let Prepared { program, beside, folder, runtime } = arguments.servers.prepare("switchboard")?;
     runtime.block_on(async {
         let postgres = Postgres::start();
         measure_sends(arguments, &program, folder.path(), &postgres).await?;
-        measure_delay(arguments, &program, folder.path(), &postgres).await
+        measure_delay(arguments, &program, folder.path(), &postgres).await?;
+        measure_waiting(arguments, &beside.join("waiting"), folder.path(), &postgres).await
     })
 }
 
@@ -83,16 +80,13 @@ async fn measure_sends(arguments: &Arguments, program: &Path, folder: &Path, pos
         for (name, server) in &servers {
             server.until_ready().await?;
             let mut pool = Pool::open(server.address, arguments.connections).await?;
-            let time = |database: &Postgres| -> Result<(Duration, Duration)> {
-                let of_database = database.processes().into_iter().filter_map(|pid| process::cpu_time(pid).ok()).sum();
-                Ok((process::cpu_time(server.pid())?, of_database))
-            };
-            let before = time(postgres)?;
+            let time = || -> Result<(Duration, Duration)> { Ok((process::cpu_time(server.pid())?, cpu_of(postgres))) };
+            let before = time()?;
             // The first round fills caches and is not counted.
             let seconds = if round == 0 { 1.0 } else { arguments.seconds };
             let outcome = pool.run(&Work::Send, Until::Elapsed(Duration::from_secs_f64(seconds))).await;
             ensure!(outcome.errors == 0, "{name}: {} errors, first: {:?}", outcome.errors, outcome.first_error);
-            let after = time(postgres)?;
+            let after = time()?;
             if round > 0 {
                 runs.entry(name).or_default().push(outcome);
                 let spent = cpu.entry(name).or_default();
@@ -121,6 +115,11 @@ async fn measure_sends(arguments: &Arguments, program: &Path, folder: &Path, pos
     Ok(())
 }
 
+/// The CPU time that PostgreSQL has taken so far.
+fn cpu_of(postgres: &Postgres) -> Duration {
+    postgres.processes().into_iter().filter_map(|pid| process::cpu_time(pid).ok()).sum()
+}
+
 async fn measure_delay(arguments: &Arguments, program: &Path, folder: &Path, postgres: &Postgres) -> Result<()> {
     let writing = on_postgres(program, folder, "writing", postgres)?;
     let following = on_postgres(program, folder, "following", postgres)?;
@@ -147,6 +146,33 @@ async fn measure_delay(arguments: &Arguments, program: &Path, folder: &Path, pos
             late.len()
         );
     }
+    Ok(())
+}
+
+/// What servers cost the database in which nothing happens, and what runs cost that write nothing.
+async fn measure_waiting(arguments: &Arguments, program: &Path, folder: &Path, postgres: &Postgres) -> Result<()> {
+    let seconds = Duration::from_secs_f64(arguments.waiting_seconds);
+    let micros_per_second = async || {
+        let before = cpu_of(postgres);
+        tokio::time::sleep(seconds).await;
+        cpu_of(postgres).saturating_sub(before).as_secs_f64() * 1e6 / seconds.as_secs_f64()
+    };
+    let alone = micros_per_second().await;
+    let place = folder.join("waiting");
+    std::fs::create_dir_all(&place)?;
+    let server = Server::start_sharing(program, &place, &postgres.url(), KEY, "waiting")?;
+    server.until_ready().await?;
+    let idle = micros_per_second().await;
+    let mut pool = Pool::open(server.address, 64).await?;
+    let begun = pool.run(&Work::Begin("wait ".to_owned()), Until::Requests(arguments.waiting)).await;
+    ensure!(begun.errors == 0, "{} errors, first: {:?}", begun.errors, begun.first_error);
+    // What the database does after so many sends is not what is measured.
+    let _ = postgres.sql("checkpoint");
+    let holding = micros_per_second().await;
+    println!("CPU of PostgreSQL in a second in which nothing is sent, over {:.0} s:", arguments.waiting_seconds);
+    println!("{alone:>9.0} us without servers");
+    println!("{:>9.0} us more for an idle server", idle - alone);
+    println!("{:>9.2} us more for each of {} runs that wait", (holding - idle) / begun.requests as f64, begun.requests);
     Ok(())
 }
 

@@ -2,44 +2,34 @@
 //! starts it on the same data, and measures from that start: when `/readyz` says yes, when a new send is answered, and
 //! when every task that was at work has an owner again.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
 use crate::load::{Pool, Until, Work, create};
 use crate::process;
-use crate::server::Server;
+use crate::server::{Prepared, Server, ServerArguments};
 
 const DRAIN_WAIT: Duration = Duration::from_secs(600);
 
 /// Kills a durable server with tasks at work and measures how soon its next start serves.
 #[derive(clap::Parser)]
 pub struct Arguments {
-    /// A `switchboard` binary; by default the server `waiting` beside this binary, whose agent waits without a word.
-    #[arg(long)]
-    server: Option<PathBuf>,
+    /// By default it is the server `waiting`, whose agent waits without a word.
+    #[command(flatten)]
+    servers: ServerArguments,
     /// Tasks at work when the server is killed.
     #[arg(long, default_value_t = 100_000)]
     tasks: u64,
     /// What each of them asks for: something that takes longer than this run.
     #[arg(long, default_value = "wait ")]
     text: String,
-    /// Where the server keeps its data: must be a real disk. By default the folder of this binary.
-    #[arg(long)]
-    scratch: Option<PathBuf>,
 }
 
 /// Prints what was measured; fails when the server does not come back.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    process::raise_file_limit();
-    let own = std::env::current_exe().context("cannot find this binary")?;
-    let beside = own.parent().context("a binary lies in a folder")?;
-    let program = arguments.server.clone().unwrap_or_else(|| beside.join("waiting"));
-    ensure!(program.exists(), "{} is not built", program.display());
-    let scratch = arguments.scratch.clone().unwrap_or_else(|| beside.to_owned());
-    let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(scratch)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let Prepared { program, folder, runtime, .. } = arguments.servers.prepare("waiting")?;
     runtime.block_on(measure(arguments, &program, folder.path()))
 }
 

@@ -1,14 +1,52 @@
 //! A durable server as a process of its own, for the benchmarks that ask it about itself.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
 use crate::load::Connection;
-use crate::process::free_address;
+use crate::process::{free_address, raise_file_limit};
+
+/// What a benchmark is told that starts durable servers.
+#[derive(clap::Args)]
+pub struct ServerArguments {
+    /// The server to start; by default the one beside this binary that the benchmark is meant for.
+    #[arg(long)]
+    server: Option<PathBuf>,
+    /// Where data is kept: must be a real disk. By default the folder of this binary.
+    #[arg(long)]
+    scratch: Option<PathBuf>,
+}
+
+/// What it takes to start them.
+pub(crate) struct Prepared {
+    pub(crate) program: PathBuf,
+    /// The folder of this binary.
+    pub(crate) beside: PathBuf,
+    /// Removed when dropped.
+    pub(crate) folder: TempDir,
+    pub(crate) runtime: Runtime,
+}
+
+impl ServerArguments {
+    /// `usual` is the server that is started if no other is asked for.
+    pub(crate) fn prepare(&self, usual: &str) -> Result<Prepared> {
+        raise_file_limit();
+        let own = std::env::current_exe().context("cannot find this binary")?;
+        let beside = own.parent().context("a binary lies in a folder")?.to_owned();
+        let program = self.server.clone().unwrap_or_else(|| beside.join(usual));
+        ensure!(program.exists(), "{} is not built", program.display());
+        let scratch = self.scratch.clone().unwrap_or_else(|| beside.clone());
+        let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(scratch)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Prepared { program, beside, folder, runtime })
+    }
+}
 
 const READY_WAIT: Duration = Duration::from_secs(60);
 
@@ -21,18 +59,15 @@ pub(crate) struct Server {
 impl Server {
     /// Its data and what it prints are kept in the folder.
     pub(crate) fn start(program: &Path, folder: &Path, more: &[&str]) -> Result<Server> {
-        let mut command = Command::new(program);
-        if program.file_stem().is_some_and(|name| name == "switchboard") {
-            command.arg("serve");
-        }
+        let mut command = serving(program);
         command.arg("--data").arg(folder.join("data"));
         Server::start_by(command, folder, more)
     }
 
     /// One of several that share a database in PostgreSQL.
     pub(crate) fn start_sharing(program: &Path, folder: &Path, url: &str, key: &str, name: &str) -> Result<Server> {
-        let mut command = Command::new(program);
-        command.args(["serve", "--store", url, "--replica", name]).env("SWITCHBOARD_SECRETS_KEY", key);
+        let mut command = serving(program);
+        command.args(["--store", url, "--replica", name]).env("SWITCHBOARD_SECRETS_KEY", key);
         Server::start_by(command, folder, &[])
     }
 
@@ -97,6 +132,15 @@ impl Server {
     pub(crate) fn kill(self) {
         drop(self);
     }
+}
+
+/// The binary has other commands; the servers of this crate only serve.
+fn serving(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    if program.file_stem().is_some_and(|name| name == "switchboard") {
+        command.arg("serve");
+    }
+    command
 }
 
 impl Drop for Server {

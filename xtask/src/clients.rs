@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::folders::target;
 use crate::packages::{Language, Packages, Program};
 use crate::server::{ALL_INTERFACES, Server};
+use crate::steps::StepsCommand;
 use crate::{steps, within};
 
 /// A client has a shorter limit for each of its steps; this one is for what hangs outside of them.
@@ -131,16 +132,12 @@ const CLIENTS: &[Client] = &[
     Client { name: "strands", language: Language::Python, transports: LOOPBACK_NAMES, steps: FRAMEWORK },
 ];
 
-/// Runs the clients named, or all. Fails if one of them fails, and on anything that keeps one from running.
+/// Runs the clients named, or all.
 pub(crate) fn run(names: &[String]) -> ExitCode {
-    if names.iter().any(|name| matches!(name.as_str(), "--help" | "-h")) {
-        println!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    steps::exit("clients", steps::chosen(names, CLIENTS, |client| client.name).and_then(|clients| run_all(&clients)))
+    StepsCommand { name: "clients", usage: USAGE, rows: CLIENTS, name_of: |client| client.name, run_all }.run(names)
 }
 
-fn run_all(clients: &[&Client]) -> Result<bool, String> {
+fn run_all(clients: &[&'static Client]) -> Result<bool, String> {
     let folder = target().join("clients");
     let packages = Packages::fetch(&folder, &clients.iter().map(|client| client.program()).collect::<Vec<_>>())?;
 

@@ -10,6 +10,7 @@ mod corrections;
 mod junit;
 mod kit;
 mod known;
+mod served;
 mod suites;
 mod summary;
 
@@ -22,14 +23,17 @@ use suites::{KitRun, SUITES, Suite};
 use summary::{Run, Summary};
 
 use crate::folders::{root, target};
-use crate::server::Server;
+use served::Served;
 
 const USAGE: &str = "\
-usage: cargo run -p xtask -- conformance --kit PATH [--version 1.0|0.3] [--as-published] [--python PYTHON] [--out DIR] [--server PATH]
+usage: cargo run -p xtask -- conformance --kit PATH [--version 1.0|0.3] [--as-published] [--replicas N] [--python PYTHON] [--out DIR]
+                                         [--server PATH]
 
   --kit PATH       a clone of a2aproject/a2a-tck that has the commit of the version (docs/conformance names it)
   --version V      which kit to run: 1.0 (default) or 0.3
   --as-published   without the corrections
+  --replicas N     so many servers on one PostgreSQL, behind a balancer that passes each request on to the next of them; the result must be
+                   that of one server
   --python PYTHON  a Python with the kit's requirements (default: python3)
   --out DIR        where the summary goes (default: docs/conformance)
   --server PATH    the conformance agent (default: built from the example `conformance`)";
@@ -56,6 +60,8 @@ struct Options {
     /// The repository that has the kit.
     kit: PathBuf,
     as_published: bool,
+    /// Servers that share a database; none is one server that keeps tasks in memory.
+    replicas: Option<usize>,
     python: PathBuf,
     out: PathBuf,
     server: Option<PathBuf>,
@@ -63,7 +69,7 @@ struct Options {
 
 impl Options {
     fn parse(args: &[String]) -> Result<Options, String> {
-        let (mut suite, mut as_published) = (&SUITES[0], false);
+        let (mut suite, mut as_published, mut replicas) = (&SUITES[0], false, None);
         let (mut kit, mut python, mut out, mut server) = (None, None, None, None);
         let mut args = args.iter();
         while let Some(name) = args.next() {
@@ -75,6 +81,12 @@ impl Options {
                 let asked = args.next().map_or("", String::as_str);
                 let found = SUITES.iter().find(|suite| suite.version == asked);
                 suite = found.ok_or_else(|| format!("--version wants 1.0 or 0.3\n{USAGE}"))?;
+                continue;
+            }
+            if name == "--replicas" {
+                let asked =
+                    args.next().and_then(|number| number.parse().ok()).filter(|number| (2..=16).contains(number));
+                replicas = Some(asked.ok_or_else(|| format!("--replicas wants a number from 2 to 16\n{USAGE}"))?);
                 continue;
             }
             let slot = match name.as_str() {
@@ -94,6 +106,7 @@ impl Options {
             suite,
             kit: kit.ok_or_else(|| format!("--kit is missing\n{USAGE}"))?,
             as_published,
+            replicas,
             python: python.unwrap_or_else(|| "python3".into()),
             out: out.unwrap_or_else(|| root().join("docs/conformance")),
             server,
@@ -106,7 +119,7 @@ fn measure(options: &Options) -> Result<bool, String> {
     let kit = Kit::prepare(&options.suite.kit, &options.kit, !options.as_published, &folder)?;
     let agent = match &options.server {
         Some(path) => path.clone(),
-        None => build()?,
+        None => build(options.replicas.is_some())?,
     };
     let reports = folder.join(kit.name());
     let mut runs = Vec::new();
@@ -120,12 +133,11 @@ fn measure(options: &Options) -> Result<bool, String> {
         println!("{}", run.line());
         runs.push(run);
     }
-    let summary = Summary { suite: options.suite, kit, runs };
+    let summary = Summary { suite: options.suite, kit, runs, replicas: options.replicas };
+    let differs = summary.difference(&options.out)?;
     summary.write(&options.out)?;
-    for unexplained in summary.unexplained() {
-        println!("unexplained: {unexplained}");
-    }
-    Ok(summary.unexplained().next().is_none())
+    let unexplained = summary.unexplained().chain(differs);
+    Ok(unexplained.inspect(|unexplained| println!("unexplained: {unexplained}")).count() == 0)
 }
 
 fn run_kit(
@@ -141,11 +153,7 @@ fn run_kit(
     let junit = reports.join("junit.xml");
     // The report of an earlier run must not be taken for this one's.
     let _ = std::fs::remove_file(&junit);
-    let server = Server::start(|address| {
-        let mut command = Command::new(agent);
-        command.args(["--config", setting.config, "--listen", &address.to_string()]);
-        command
-    })?;
+    let served = Served::start(agent, setting.config, options.replicas)?;
     let log = reports.join("pytest.log");
     let output = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let errors = output.try_clone().map_err(|error| error.to_string())?;
@@ -154,7 +162,7 @@ fn run_kit(
     pytest
         .args(["-m", "pytest", &format!("{}{}", suite.tests, setting.tests)])
         .args(["-q", "--tb=short", "-p", "no:cacheprovider", "-o", "junit_family=xunit1"])
-        .arg(format!("{}={}", suite.address, server.url()))
+        .arg(format!("{}={}", suite.address, served.url()))
         .arg(format!("--junitxml={}", junit.display()))
         .args(setting.pytest);
     if suite.reports_requirements {
@@ -170,7 +178,7 @@ fn run_kit(
         .map_err(|error| format!("cannot run {}: {error}", options.python.display()))?;
     let report =
         std::fs::read_to_string(&junit).map_err(|_| format!("the kit left no report, see {}", log.display()))?;
-    let url = server.url();
+    let url = served.url();
     // Ports and paths differ from run to run and from machine to machine; the summary must not.
     let plain = |text: &str| text.replace(&url, "http://agent").replace(&*kit.folder.to_string_lossy(), "kit");
     let cases = junit::cases(&report, suite.tests).map(|mut case| {
@@ -182,7 +190,9 @@ fn run_kit(
         }
         case
     });
-    Ok(Run::new(suite, setting, kit.is_corrected(), must_share(&reports), cases))
+    let run = Run::new(suite, setting, kit.is_corrected(), must_share(&reports), cases);
+    served.check()?;
+    Ok(run)
 }
 
 /// The kit's own figure: the share of MUST requirements that hold on every binding run.
@@ -193,10 +203,12 @@ fn must_share(reports: &Path) -> Option<String> {
 }
 
 /// Builds the conformance agent and says where it lies.
-fn build() -> Result<PathBuf, String> {
+fn build(for_postgres: bool) -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let features = if for_postgres { &["--features", "postgres"][..] } else { &[] };
     let status = Command::new(cargo)
         .args(["build", "--release", "-p", "switchboard", "--example", "conformance"])
+        .args(features)
         .current_dir(root())
         .status()
         .map_err(|error| format!("cannot run cargo: {error}"))?;

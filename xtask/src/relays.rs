@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use crate::clients::{Client, RUN};
 use crate::folders::target;
-use crate::packages::{Packages, python_version};
+use crate::packages::Packages;
 use crate::server::{ALL_INTERFACES, Server};
 use crate::servers::{self, Peer};
+use crate::steps::StepsCommand;
 use crate::{steps, within};
 
 const USAGE: &str = "\
@@ -79,18 +80,10 @@ const UPSTREAMS: &[Upstream] = &[
 const COLUMNS: &[&str] =
     &["card", "send", "stream", "question", "cancel", "file", "data", "get", "resubscribe", "push", "failure"];
 
-/// Runs the clients against the upstreams named, or all. Fails if a step fails, and on anything that keeps one from being taken.
+/// Runs the clients against the upstreams named, or all.
 pub(crate) fn run(names: &[String]) -> ExitCode {
-    if names.iter().any(|name| matches!(name.as_str(), "--help" | "-h")) {
-        println!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    if let Err(message) = python_version() {
-        println!("{message}");
-        return ExitCode::from(steps::NOT_RUN);
-    }
-    let upstreams = steps::chosen(names, UPSTREAMS, |upstream| upstream.server);
-    steps::exit("relays", upstreams.and_then(|upstreams| run_all(&upstreams)))
+    StepsCommand { name: "relays", usage: USAGE, rows: UPSTREAMS, name_of: |upstream| upstream.server, run_all }
+        .run(names)
 }
 
 /// A caller that is ready to run: its program wants the URL of the gateway.

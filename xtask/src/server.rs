@@ -79,6 +79,10 @@ impl Server {
         format!("http://{}", self.address)
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// The answer to a GET, head included; none if there is no good one.
     pub(crate) fn get(&self, path: &str) -> Option<String> {
         get(self.address, path)

@@ -9,8 +9,9 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use crate::folders::{built, target};
-use crate::packages::{Language, Packages, Program, python_version};
+use crate::packages::{Language, Packages, Program};
 use crate::server::{Server, free_address};
+use crate::steps::StepsCommand;
 use crate::{steps, within};
 
 const USAGE: &str = "\
@@ -106,21 +107,13 @@ const PEERS: &[Peer] = &[
     },
 ];
 
-/// Runs the servers named, or all. Fails if a step fails, and on anything that keeps a server from running.
+/// Runs the servers named, or all.
 pub(crate) fn run(names: &[String]) -> ExitCode {
-    if names.iter().any(|name| matches!(name.as_str(), "--help" | "-h")) {
-        println!("{USAGE}");
-        return ExitCode::SUCCESS;
-    }
-    if let Err(message) = python_version() {
-        println!("{message}");
-        return ExitCode::from(steps::NOT_RUN);
-    }
-    steps::exit("servers", steps::chosen(names, PEERS, |peer| peer.name).and_then(|peers| run_all(&peers)))
+    StepsCommand { name: "servers", usage: USAGE, rows: PEERS, name_of: |peer| peer.name, run_all }.run(names)
 }
 
 /// The servers do not disturb each other, so all run at once.
-fn run_all(peers: &[&Peer]) -> Result<bool, String> {
+fn run_all(peers: &[&'static Peer]) -> Result<bool, String> {
     let packages =
         Packages::fetch(&target().join("servers"), &peers.iter().map(|peer| peer.program()).collect::<Vec<_>>())?;
     let packages = &packages;

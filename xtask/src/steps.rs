@@ -1,39 +1,58 @@
-//! Tells what a program did against what it must have done, in the words of cargo's test runner, so that `scripts/test` can
-//! count it.
+//! What the commands share that run programs of other SDKs: which of them to run, and what a program did against what it must have done, told
+//! in the words of cargo's test runner, so that `scripts/test` can count it.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What `scripts/stages.bash` takes for a stage that cannot be run here.
-pub(crate) const NOT_RUN: u8 = 77;
+use crate::packages::python_version;
 
-/// How a command ends whose steps went so: `Ok(false)` is a step that failed, an error what kept them from being taken.
-pub(crate) fn exit(command: &str, outcome: Result<bool, String>) -> ExitCode {
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(message) => {
-            eprintln!("{command}: {message}");
-            ExitCode::from(2)
-        }
-    }
+/// What `scripts/stages.bash` takes for a stage that cannot be run here.
+const NOT_RUN: u8 = 77;
+
+/// A command that takes names of rows, or none for all of them, and whose programs need Python.
+pub(crate) struct StepsCommand<T: 'static> {
+    pub(crate) name: &'static str,
+    pub(crate) usage: &'static str,
+    pub(crate) rows: &'static [T],
+    pub(crate) name_of: fn(&T) -> &'static str,
+    /// False is a step that failed, an error what kept steps from being taken.
+    pub(crate) run_all: fn(&[&'static T]) -> Result<bool, String>,
 }
 
-/// The rows with these names, or all.
-pub(crate) fn chosen<T>(
-    names: &[String],
-    rows: &'static [T],
-    name_of: fn(&T) -> &'static str,
-) -> Result<Vec<&'static T>, String> {
-    if names.is_empty() {
-        return Ok(rows.iter().collect());
+impl<T> StepsCommand<T> {
+    /// Runs it for these names. Fails if a step fails, and on anything that keeps one from being taken.
+    pub(crate) fn run(&self, names: &[String]) -> ExitCode {
+        if names.iter().any(|name| matches!(name.as_str(), "--help" | "-h")) {
+            println!("{}", self.usage);
+            return ExitCode::SUCCESS;
+        }
+        if let Err(message) = python_version() {
+            println!("{message}");
+            return ExitCode::from(NOT_RUN);
+        }
+        match self.chosen(names).and_then(|rows| (self.run_all)(&rows)) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(message) => {
+                eprintln!("{}: {message}", self.name);
+                ExitCode::from(2)
+            }
+        }
     }
-    let find = |name: &String| {
-        let known = || rows.iter().map(name_of).collect::<Vec<_>>().join(", ");
-        rows.iter().find(|row| name_of(row) == name).ok_or_else(|| format!("no {name}; there are {}", known()))
-    };
-    names.iter().map(find).collect()
+
+    /// The rows with these names, or all.
+    fn chosen(&self, names: &[String]) -> Result<Vec<&'static T>, String> {
+        if names.is_empty() {
+            return Ok(self.rows.iter().collect());
+        }
+        let find = |name: &String| {
+            let known = || self.rows.iter().map(self.name_of).collect::<Vec<_>>().join(", ");
+            let found = self.rows.iter().find(|row| (self.name_of)(row) == name);
+            found.ok_or_else(|| format!("no {name}; there are {}", known()))
+        };
+        names.iter().map(find).collect()
+    }
 }
 
 /// Tells of each step, and of what went wrong. Returns whether all is well.

@@ -20,7 +20,6 @@ use crate::relays::REMOTE_AGENTS_NAME;
 pub(crate) struct Neighbours {
     pub(crate) directory: Directory,
     policy: AddressPolicy,
-    caller: Option<WorkspaceCaller>,
 }
 
 impl Neighbours {
@@ -57,7 +56,8 @@ impl Neighbours {
                 None => caller,
             }
         });
-        Ok(Some(Self { directory: Directory::unread(sources), policy, caller }))
+        let directory = caller.into_iter().fold(Directory::unread(sources), Directory::with_workspace);
+        Ok(Some(Self { directory, policy }))
     }
 
     fn client(&self) -> ClientBuilder {
@@ -70,11 +70,7 @@ impl Neighbours {
     /// When the client cannot be made.
     pub(crate) fn callees(&self) -> Result<Arc<dyn Callees>, String> {
         let client = self.client().build().map_err(|error| error.to_string())?;
-        let callees = DirectoryCallees::new(self.directory.clone(), client);
-        Ok(match &self.caller {
-            Some(caller) => Arc::new(callees.with_workspace(caller.clone())),
-            None => Arc::new(callees),
-        })
+        Ok(Arc::new(DirectoryCallees::new(self.directory.clone(), client)))
     }
 
     /// The agents of the server and those of the directory, for dispatch. `namespace` is what no other gateway has.
@@ -89,10 +85,6 @@ impl Neighbours {
         let policy = self.policy.clone();
         let relays =
             DirectoryRelays::new(self.directory.clone(), move |_| Client::builder().policy(policy.clone()), options);
-        let relays = match &self.caller {
-            Some(caller) => relays.with_workspace(caller.clone()),
-            None => relays,
-        };
         Ok(here.with_directory(cards, relays))
     }
 }

@@ -41,6 +41,11 @@ impl Ids for RandomIds {
     fn uuid(&self, now: Timestamp) -> Arc<str> {
         format_uuid(now, draw())
     }
+
+    fn any(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = draw();
+        u64::from_le_bytes([a, b, c, d, e, f, g, h])
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that draws randomness")]

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use switchboard::call::{BoxFuture, Owner};
-use switchboard::client::{Client, Credentials};
+use switchboard::client::Client;
 use switchboard::{Callee, CalleeError, Callees, IDEMPOTENT_SENDS};
 
-use crate::directory::{Directory, DirectoryEntry, WorkspaceCaller};
+use crate::directory::Directory;
 
 /// Lets the agents of a server call the agents of a directory with [`Turn::call`](switchboard::Turn::call). An agent of the server
 /// itself comes before one of the directory with the same name.
@@ -44,7 +44,6 @@ use crate::directory::{Directory, DirectoryEntry, WorkspaceCaller};
 pub struct DirectoryCallees {
     directory: Directory,
     client: Client,
-    caller: Option<WorkspaceCaller>,
 }
 
 impl fmt::Debug for DirectoryCallees {
@@ -57,18 +56,7 @@ impl DirectoryCallees {
     /// Calls agents with this client. Its credentials are shown to agents outside the workspace.
     #[must_use]
     pub fn new(directory: Directory, client: Client) -> Self {
-        Self { directory, client, caller: None }
-    }
-
-    /// Proves to apps of the workspace for whom a call is made, by tokens that are signed with its secret.
-    #[must_use]
-    pub fn with_workspace(mut self, caller: WorkspaceCaller) -> Self {
-        self.caller = Some(caller);
-        self
-    }
-
-    fn credentials(&self, owner: &Owner, entry: &DirectoryEntry) -> Option<Credentials> {
-        self.caller.as_ref()?.credentials_for(owner, entry)
+        Self { directory, client }
     }
 }
 
@@ -79,7 +67,7 @@ impl Callees for DirectoryCallees {
             let entry = agents.find(name).map_err(|_| CalleeError::Unknown)?;
             let found = self.client.agent(&entry.url).await;
             let agent = found.map_err(|error| CalleeError::Unavailable(error.to_string()))?;
-            let agent = match self.credentials(owner, entry) {
+            let agent = match self.directory.credentials(owner, entry) {
                 Some(credentials) => agent.with_credentials(credentials),
                 None => agent,
             };

@@ -1,7 +1,8 @@
 //! The agent that the official test kits want to talk to: the beginning of a message's id says what it should do.
 //!
 //! `--config full|minimal|required-extension` chooses what its card offers to the kit of A2A 1.0, `--config 0.3` makes it
-//! the agent that the kit of 0.3 expects. `--listen ADDR` says where.
+//! the agent that the kit of 0.3 expects. `--listen ADDR` says where. Tasks are in memory, or with `--store URL` in a PostgreSQL that several
+//! such servers share, which clients find at `--public-url URL`.
 
 #![expect(clippy::print_stderr, reason = "the program that runs the kit waits for the address")]
 
@@ -141,19 +142,41 @@ fn server(config: &str) -> anyhow::Result<ServerBuilder> {
     Ok(server.outbound_allow(["127.0.0.0/8", "::1/128"]))
 }
 
+/// Keeps tasks in PostgreSQL.
+#[cfg(feature = "postgres")]
+fn shared(server: ServerBuilder, url: String) -> anyhow::Result<ServerBuilder> {
+    let keys = switchboard::SecretKeys::parse(&std::env::var("SWITCHBOARD_SECRETS_KEY")?)?;
+    Ok(server.postgres(switchboard::PostgresOptions::new(url).secrets(keys)))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn shared(_: ServerBuilder, url: String) -> anyhow::Result<ServerBuilder> {
+    anyhow::bail!("--store {url} needs a build with the feature postgres")
+}
+
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let (mut config, mut listen) = ("full".to_owned(), SocketAddr::from(([127, 0, 0, 1], 9999)));
+    let (mut public_url, mut store) = (None, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| anyhow::anyhow!("{word} needs a value"))?;
         match word.as_str() {
             "--config" => config = value,
             "--listen" => listen = value.parse()?,
-            other => anyhow::bail!("{other}: expected --config or --listen"),
+            "--public-url" => public_url = Some(value),
+            "--store" => store = Some(value),
+            other => anyhow::bail!("{other}: expected --config, --listen, --public-url or --store"),
         }
     }
-    let bound = server(&config)?.build()?.bind(listen).await?;
+    let mut server = server(&config)?;
+    if let Some(url) = public_url {
+        server = server.public_url(url);
+    }
+    if let Some(url) = store {
+        server = shared(server, url)?;
+    }
+    let bound = server.build()?.bind(listen).await?;
     eprintln!("listening on {}", bound.local_addr());
     let stop = async {
         let _ = tokio::signal::ctrl_c().await;

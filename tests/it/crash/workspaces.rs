@@ -97,8 +97,9 @@ impl App {
             {"id": "mail", "path": "/mail", "url": format!("http://{}", self.mail)},
         ]);
         let sources = Sources::new("/nowhere").manifest(apps.to_string()).own_id("desk");
-        let callees = DirectoryCallees::new(Directory::open(sources.clone()).await, Client::builder().build().unwrap());
-        let callees = callees.with_workspace(WorkspaceCaller::new("").with_org_of(DOMAIN, secrets));
+        let caller = WorkspaceCaller::new("").with_org_of(DOMAIN, secrets);
+        let directory = Directory::open(sources.clone()).await.with_workspace(caller);
+        let callees = DirectoryCallees::new(directory, Client::builder().build().unwrap());
         // Looks often, so that an answer that comes while an app is down is not waited for long.
         let mut limits = Limits::default();
         (limits.continuation_pause_ms, limits.continuation_attempts_max) = (500, 1_000);

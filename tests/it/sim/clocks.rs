@@ -9,11 +9,18 @@ use tokio::time::Instant;
 pub(super) struct SimClock {
     started: Instant,
     wrong_by_ms: AtomicI64,
+    /// How many microseconds it gains in a second; negative if it loses.
+    drift_ppm: i64,
 }
 
 impl SimClock {
     pub(super) fn new() -> Self {
-        Self { started: Instant::now(), wrong_by_ms: AtomicI64::new(0) }
+        Self::drifting(0)
+    }
+
+    /// A clock that is too fast or, if negative, too slow.
+    pub(super) fn drifting(drift_ppm: i64) -> Self {
+        Self { started: Instant::now(), wrong_by_ms: AtomicI64::new(0), drift_ppm }
     }
 
     /// Forwards, or backwards if negative.
@@ -25,6 +32,7 @@ impl SimClock {
 impl Clock for SimClock {
     fn now(&self) -> Timestamp {
         let elapsed = i64::try_from(self.started.elapsed().as_millis()).unwrap();
-        Timestamp::from_ms(1_700_000_000_000 + elapsed + self.wrong_by_ms.load(Ordering::Relaxed))
+        let gained = elapsed * self.drift_ppm / 1_000_000;
+        Timestamp::from_ms(1_700_000_000_000 + elapsed + gained + self.wrong_by_ms.load(Ordering::Relaxed))
     }
 }

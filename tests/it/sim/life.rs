@@ -25,9 +25,20 @@ pub(super) struct Life {
 struct State {
     /// When it was last started or went on.
     awake_since: Instant,
+    /// When it last stopped to run: frozen, or dead.
+    still_since: Instant,
     frozen: bool,
     leaving: bool,
     dead: bool,
+}
+
+impl State {
+    /// A frozen process that is killed has stood still since it was frozen.
+    fn stop(&mut self) {
+        if !self.dead && !self.frozen {
+            self.still_since = Instant::now();
+        }
+    }
 }
 
 /// How a process is to end.
@@ -40,14 +51,18 @@ pub(super) enum End {
 
 impl Life {
     pub(super) fn new(node: usize, number: u64, serves: Vec<&'static str>) -> Self {
-        let state = State { awake_since: Instant::now(), frozen: false, leaving: false, dead: false };
+        let now = Instant::now();
+        let state = State { awake_since: now, still_since: now, frozen: false, leaving: false, dead: false };
         let name = format!("n{node}.{number}");
         Self { name, node, serves, state: Mutex::new(state), changed: Notify::new() }
     }
 
     /// Kills the process where it stands; false if it is dead already.
     pub(super) fn die(&self) -> bool {
-        self.change(|state| !std::mem::replace(&mut state.dead, true))
+        self.change(|state| {
+            state.stop();
+            !std::mem::replace(&mut state.dead, true)
+        })
     }
 
     pub(super) fn leave(&self) {
@@ -55,7 +70,10 @@ impl Life {
     }
 
     pub(super) fn freeze(&self) {
-        self.change(|state| state.frozen = true);
+        self.change(|state| {
+            state.stop();
+            state.frozen = true;
+        });
     }
 
     pub(super) fn thaw(&self) {
@@ -74,6 +92,12 @@ impl Life {
     pub(super) fn awake_for(&self) -> Duration {
         let state = self.state();
         if state.dead || state.frozen { Duration::ZERO } else { state.awake_since.elapsed() }
+    }
+
+    /// Since when it has been frozen or dead, if it is.
+    pub(super) fn unwell_since(&self) -> Option<Instant> {
+        let state = self.state();
+        (state.dead || state.frozen).then_some(state.still_since)
     }
 
     /// Done when the process runs: waits while it stands still, and for ever once it is dead.

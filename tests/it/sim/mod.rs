@@ -19,6 +19,7 @@ mod check;
 mod client;
 mod clocks;
 pub(crate) mod dice;
+mod fleet;
 mod hints;
 mod hooks;
 mod journal;

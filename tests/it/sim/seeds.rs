@@ -113,7 +113,7 @@ fn command(seed: u64) -> String {
     format!("SWITCHBOARD_SIM_SEED={seed} cargo test --profile ci --workspace --test it -- sim::seeds --nocapture")
 }
 
-fn number(name: &str) -> Option<u64> {
+pub(super) fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, not a number")))
 }

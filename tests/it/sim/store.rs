@@ -1,5 +1,5 @@
 //! The store as one process sees it: late, refused, not answered, or cut off by the process's own death before or after
-//! the deed.
+//! the deed. The ways of a process to its store differ: here is that of a process in the weather.
 
 use std::sync::Arc;
 
@@ -17,21 +17,66 @@ use super::journal::count;
 use super::life::Life;
 use super::weather::{Fate, Weather, pass};
 
-pub(super) struct NodeStore {
+/// What lies between a process and the store: it decides what becomes of every call, and hears of every write.
+pub(super) trait Way: Send + Sync {
+    /// What is noted of a commit before it is handed on.
+    type Offer: Send;
+
+    /// One call: out of the process, to the store, and back, where each of the three can fail.
+    fn errand<T: Send, E: From<StoreError> + Send>(
+        &self,
+        what: &'static str,
+        conflict: Option<E>,
+        deed: impl Future<Output = Result<T, E>> + Send,
+    ) -> impl Future<Output = Result<T, E>> + Send;
+
+    fn offer(&self, commit: &Commit) -> Self::Offer;
+
+    /// The store has decided about a commit. The process need not learn of it.
+    fn committed(&self, offer: Self::Offer, answer: &Result<TaskKey, CommitError>);
+
+    /// The store has renewed these leases, but for those that were lost.
+    fn renewed(&self, held: &[(TaskKey, u64)], lost: &[TaskKey]) {
+        let _ = (held, lost);
+    }
+
+    fn released(&self, released: &[Release]) {
+        let _ = released;
+    }
+}
+
+/// The store as one process sees it.
+pub(super) struct NodeStore<W> {
     /// Shared by all nodes.
     pub(super) below: Arc<dyn Store>,
+    pub(super) way: W,
+}
+
+impl<W: Way> NodeStore<W> {
+    fn read<'a, T: Send + 'a>(
+        &'a self,
+        what: &'static str,
+        deed: impl Future<Output = Result<T, StoreError>> + Send + 'a,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        Box::pin(self.way.errand(what, None, deed))
+    }
+}
+
+/// The way of a process in the weather.
+pub(super) struct WeatherWay {
     pub(super) life: Arc<Life>,
     pub(super) weather: Arc<Weather>,
     pub(super) audit: Arc<Audit>,
 }
 
-impl NodeStore {
-    /// One call: out of the process, to the store, and back, where each of the three can fail.
-    async fn errand<T, E: From<StoreError>>(
+impl Way for WeatherWay {
+    type Offer = Offer;
+
+    async fn errand<T: Send, E: From<StoreError> + Send>(
         &self,
         what: &'static str,
         conflict: Option<E>,
-        deed: impl Future<Output = Result<T, E>>,
+        deed: impl Future<Output = Result<T, E>> + Send,
     ) -> Result<T, E> {
         let passage = self.weather.passage();
         self.weather.step(&self.life, what);
@@ -51,33 +96,33 @@ impl NodeStore {
         if passage.fate == Fate::Unanswered { Err(unavailable().into()) } else { answer }
     }
 
-    fn read<'a, T: Send + 'a>(
-        &'a self,
-        what: &'static str,
-        deed: impl Future<Output = Result<T, StoreError>> + Send + 'a,
-    ) -> BoxFuture<'a, Result<T, StoreError>> {
-        Box::pin(self.errand(what, None, deed))
+    fn offer(&self, commit: &Commit) -> Offer {
+        Offer::of(commit)
+    }
+
+    fn committed(&self, offer: Offer, answer: &Result<TaskKey, CommitError>) {
+        match answer {
+            Ok(key) => self.audit.took(&self.life, *key, offer),
+            Err(CommitError::Fenced) => count(&self.weather.journal.counts.writes_fenced_off),
+            Err(_) => {}
+        }
     }
 }
 
-fn unavailable() -> StoreError {
+pub(super) fn unavailable() -> StoreError {
     StoreError::Unavailable("the simulation says so".to_owned())
 }
 
 // A deed is a block of its own, so that it is done when its time has come and not when it is asked for.
-impl TaskLog for NodeStore {
+impl<W: Way> TaskLog for NodeStore<W> {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
         let deed = async move {
-            let offer = Offer::of(&commit);
+            let offer = self.way.offer(&commit);
             let answer = self.below.commit(commit).await;
-            match &answer {
-                Ok(key) => self.audit.took(&self.life, *key, offer),
-                Err(CommitError::Fenced) => count(&self.weather.journal.counts.writes_fenced_off),
-                Err(_) => {}
-            }
+            self.way.committed(offer, &answer);
             answer
         };
-        Box::pin(self.errand("in a commit", Some(CommitError::Conflict), deed))
+        Box::pin(self.way.errand("in a commit", Some(CommitError::Conflict), deed))
     }
 
     fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>> {
@@ -136,7 +181,7 @@ impl TaskLog for NodeStore {
     }
 }
 
-impl Runs for NodeStore {
+impl<W: Way> Runs for NodeStore<W> {
     fn due_runs<'a>(&'a self, agents: &'a [AgentName], limit: usize) -> BoxFuture<'a, Result<Vec<DueRun>, StoreError>> {
         self.read("looking for due runs", async move { self.below.due_runs(agents, limit).await })
     }
@@ -162,7 +207,11 @@ impl Runs for NodeStore {
         held: Vec<(TaskKey, u64)>,
         lease_ms: u32,
     ) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
-        self.read("renewing leases", async move { self.below.renew_leases(held, lease_ms).await })
+        self.read("renewing leases", async move {
+            let lost = self.below.renew_leases(held.clone(), lease_ms).await?;
+            self.way.renewed(&held, &lost);
+            Ok(lost)
+        })
     }
 
     fn canceled_runs(&self) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
@@ -170,11 +219,15 @@ impl Runs for NodeStore {
     }
 
     fn release_leases(&self, released: Vec<Release>) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.read("releasing leases", async move { self.below.release_leases(released).await })
+        self.read("releasing leases", async move {
+            self.below.release_leases(released.clone()).await?;
+            self.way.released(&released);
+            Ok(())
+        })
     }
 }
 
-impl Deliveries for NodeStore {
+impl<W: Way> Deliveries for NodeStore<W> {
     fn push_configs(&self, key: TaskKey) -> BoxFuture<'_, Result<Vec<PushConfig>, StoreError>> {
         self.read("reading webhooks", async move { self.below.push_configs(key).await })
     }
@@ -199,7 +252,7 @@ impl Deliveries for NodeStore {
     }
 }
 
-impl Upkeep for NodeStore {
+impl<W: Way> Upkeep for NodeStore<W> {
     fn prune(&self, retention: Retention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
         self.read("pruning", async move { self.below.prune(retention, limit).await })
     }

@@ -10,7 +10,7 @@ use switchboard_core::model::{AgentCapabilities, AgentCard};
 use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::{CountingIds, MemoryStore};
 use switchboard_engine::ports::Store;
-use switchboard_engine::runs::Traits;
+use switchboard_engine::runs::{AgentSource, Traits};
 use switchboard_engine::{Engine, Registered};
 use tokio::sync::Notify;
 
@@ -22,7 +22,7 @@ use super::hints::{Bus, NodeHints, Telling};
 use super::hooks::{NodeWebhook, Receiver};
 use super::journal::{Journal, count};
 use super::life::{End, Life};
-use super::store::NodeStore;
+use super::store::{NodeStore, WeatherWay};
 use super::weather::{Trouble, Weather};
 
 /// How a process opens the store that all share.
@@ -189,7 +189,8 @@ impl World {
         let life = Arc::new(Life::new(node, number, nodes[node].serves.clone()));
         journal.say(|| format!("{} starts", life.name));
         let below = open_store(&life);
-        let store = NodeStore { below, life: life.clone(), weather: weather.clone(), audit: audit.clone() };
+        let way = WeatherWay { life: life.clone(), weather: weather.clone(), audit: audit.clone() };
+        let store = NodeStore { below, way };
         let (bus, telling) = (bus.clone(), *telling);
         let hints = NodeHints { bus, telling, life: life.clone(), weather: weather.clone() };
         let webhook = NodeWebhook {
@@ -207,7 +208,7 @@ impl World {
         let traits = Traits::default();
         let puppet = Puppet { life: life.clone(), journal: journal.clone(), deeds: deeds.clone(), traits };
         for name in &life.serves {
-            engine = engine.agent(registered(name, &puppet));
+            engine = engine.agent(registered(name, puppet.source(name)));
         }
         let engine = engine.build();
         engine.start();
@@ -317,7 +318,8 @@ fn limits(dice: &mut Dice) -> Limits {
     }
 }
 
-fn registered(name: &str, puppet: &Puppet) -> Registered {
+/// An agent of the simulation, with a card that allows everything.
+pub(super) fn registered(name: &str, source: AgentSource) -> Registered {
     let card = AgentCard {
         capabilities: AgentCapabilities {
             streaming: Some(true),
@@ -330,7 +332,7 @@ fn registered(name: &str, puppet: &Puppet) -> Registered {
     };
     Registered {
         name: name.into(),
-        source: puppet.source(name),
+        source,
         card: Arc::new(card.into()),
         extended_card: None,
         extended_card_for_anyone: false,

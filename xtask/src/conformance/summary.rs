@@ -112,6 +112,8 @@ pub(super) struct Summary {
     pub(super) suite: &'static Suite,
     pub(super) kit: Kit,
     pub(super) runs: Vec<Run>,
+    /// Servers that shared a database; none was one server.
+    pub(super) replicas: Option<usize>,
 }
 
 impl Summary {
@@ -135,8 +137,28 @@ impl Summary {
         unexplained.chain(unused)
     }
 
+    /// What several servers did otherwise than the one whose result is in this folder.
+    pub(super) fn difference(&self, folder: &Path) -> Result<Option<String>, String> {
+        if self.replicas.is_none() {
+            return Ok(None);
+        }
+        let path = folder.join(format!("{}.json", self.kit.name()));
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            format!("{}: {error}; the result of several servers is compared with that of one", path.display())
+        })?;
+        let of_one: Value = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let of_several = self.to_json();
+        let differs = ["kit", "version", "bindings", "runs"].into_iter().find(|part| of_one[part] != of_several[part]);
+        Ok(differs.map(|part| format!("{part:?} is not that of one server, see {}", path.display())))
+    }
+
+    fn name(&self) -> String {
+        let servers = self.replicas.map(|replicas| format!("-{replicas}-servers")).unwrap_or_default();
+        format!("{}{servers}", self.kit.name())
+    }
+
     pub(super) fn write(&self, folder: &Path) -> Result<(), String> {
-        let name = self.kit.name();
+        let name = self.name();
         let json = serde_json::to_string_pretty(&self.to_json()).map_err(|error| error.to_string())?;
         std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         for (ending, text) in [("json", json + "\n"), ("md", self.to_markdown())] {
@@ -152,7 +174,7 @@ impl Summary {
         let corrections: Vec<_> = corrections
             .map(|made| json!({ "file": made.file, "sha256": made.after, "reasons": made.reasons() }))
             .collect();
-        json!({
+        let mut summary = json!({
             "kit": {
                 "repository": "a2aproject/a2a-tck",
                 "commit": self.kit.commit,
@@ -162,7 +184,11 @@ impl Summary {
             "version": self.suite.version,
             "bindings": self.suite.bindings.split(',').collect::<Vec<_>>(),
             "runs": self.runs.iter().map(Run::to_json).collect::<Vec<_>>(),
-        })
+        });
+        if let Some(replicas) = self.replicas {
+            summary["servers"] = replicas.into();
+        }
+        summary
     }
 
     fn to_markdown(&self) -> String {
@@ -178,6 +204,13 @@ impl Summary {
         writeln!(text, "# Official test kit of A2A {version}, {which}\n")?;
         writeln!(text, "Kit a2aproject/a2a-tck at `{}`, bindings {bindings}.", self.kit.commit)?;
         writeln!(text, "SHA-256 of its files: `{}`.\n", self.kit.tree)?;
+        if let Some(replicas) = self.replicas {
+            writeln!(
+                text,
+                "Run against {replicas} servers that share a PostgreSQL, behind a balancer that passes each request on to the next of them. \
+                 The result of every test is that of one server.\n"
+            )?;
+        }
         writeln!(text, "| run | passed | failed | skipped | MUST | failures not explained below |")?;
         writeln!(text, "|---|--:|--:|--:|--:|--:|")?;
         for run in &self.runs {

@@ -204,6 +204,7 @@ pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/switchboard-cli/src/doctor/clock.rs", "whether this machine's clock is right is what it finds out"),
     ("crates/switchboard-cli/src/remote_agents.rs", "when a card was accepted, for people to read"),
     ("crates/switchboard-cli/src/chaos/ledger.rs", "the one thread that syncs the ledger"),
+    ("crates/switchboard-test-servers/src/balancer.rs", "a task for each connection, in tests alone"),
     ("xtask/src/within.rs", "how long a program took, for people to read"),
 ];
 

@@ -37,7 +37,7 @@ impl Behind {
         let serves = Serves::Agents { public: Some(link.addr) };
         let home = Home::make(folder, &serves, hooks, dice).map_err(Failure::runtime)?;
         let client = Arc::new(Client::new(home.addr)?);
-        crew.add(link.clone().serve(home.addr));
+        crew.add(link.clone().serve(home.addr.to_string()));
         Ok(Self { home, client, link })
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::book::{Book, Record};
 use super::faults::{Faults, Kind};
 use super::ledger::digest;
-use super::upstream::{self, Executed};
+use super::upstream::{self, Upstream};
 use super::wish::{End, INPUT_REQUIRED, is_terminal};
 
 /// What the server says about a task.
@@ -74,7 +74,7 @@ pub(super) struct Evidence {
     /// What is wrong by itself, whatever the ledger says.
     pub(super) misdeeds: Vec<String>,
     /// The tasks of the upstream, in a run with relays.
-    pub(super) upstream: Option<Vec<Executed>>,
+    pub(super) upstream: Option<Upstream>,
 }
 
 pub(super) fn check(book: &Book, evidence: &Evidence) -> Faults {
@@ -103,8 +103,8 @@ pub(super) fn check(book: &Book, evidence: &Evidence) -> Faults {
     for misdeed in &evidence.misdeeds {
         faults.add(Kind::WrongContent, 1, || misdeed.clone());
     }
-    if let Some(executed) = &evidence.upstream {
-        upstream::check(book, &evidence.tasks, executed, &mut faults);
+    if let Some(upstream) = &evidence.upstream {
+        upstream::check(book, &evidence.tasks, upstream, &mut faults);
     }
     faults
 }

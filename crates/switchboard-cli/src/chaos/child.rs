@@ -50,6 +50,9 @@ pub(super) enum Serves {
     Agents { public: Option<SocketAddr> },
     /// A relay to each of these agents of the server at an address.
     RelaysTo(SocketAddr),
+    /// The agents themselves, but for the commands that are started again, which the server at an address runs.
+    #[cfg(feature = "postgres")]
+    RelaysCommandsTo(SocketAddr),
 }
 
 impl Home {
@@ -62,11 +65,12 @@ impl Home {
     #[cfg(feature = "postgres")]
     pub(super) fn make_replica(
         folder: &Path,
+        upstream: SocketAddr,
         hooks: SocketAddr,
         dice: &mut Dice,
         variables: Vec<(&'static str, String)>,
     ) -> io::Result<Self> {
-        Self::with(folder, &Serves::Agents { public: None }, hooks, dice, "", variables)
+        Self::with(folder, &Serves::RelaysCommandsTo(upstream), hooks, dice, "", variables)
     }
 
     fn with(
@@ -194,23 +198,31 @@ fn configuration(program: &Path, serves: &Serves, addr: SocketAddr, hooks: Socke
         "[server]\nlisten = \"{addr}\"\n{storage}outbound_allow = [\"{hooks}\"]\nlease_s = {lease_s}\n\
          grace_s = 1\nwebhook_attempts_max = 1000\n"
     );
-    match serves {
-        Serves::Agents { public } => {
-            // Written as TOML writes text.
-            let program = toml::Value::String(program.display().to_string());
-            let command = format!("kind = \"exec\"\ncommand = [{program}, \"chaos-agent\"]\nenv = [\"{MARK}\"]\n");
-            let public_url = public.map(|public| format!("public_url = \"http://{public}\"\n")).unwrap_or_default();
-            format!(
-                "{server}{public_url}\n\
-                 [[agent]]\nname = \"Demo\"\nslug = \"demo\"\nkind = \"demo\"\n{again}\n\
-                 [[agent]]\nname = \"Command\"\nslug = \"command\"\n{command}{again}\n\
-                 [[agent]]\nname = \"Fragile\"\nslug = \"fragile\"\n{command}recovery = \"fail\"\n\
-                 recovery_reason = \"{FRAGILE_REASON}\"\n"
-            )
+    // Written as TOML writes text.
+    let program = toml::Value::String(program.display().to_string());
+    let command = format!("kind = \"exec\"\ncommand = [{program}, \"chaos-agent\"]\nenv = [\"{MARK}\"]\n");
+    let itself = |whom: Whom| match whom {
+        Whom::Demo => format!("name = \"Demo\"\nkind = \"demo\"\n{again}"),
+        Whom::Command => format!("name = \"Command\"\n{command}{again}"),
+        Whom::Fragile => {
+            format!("name = \"Fragile\"\n{command}recovery = \"fail\"\nrecovery_reason = \"{FRAGILE_REASON}\"\n")
         }
-        Serves::RelaysTo(upstream) => Whom::ALL.iter().fold(server, |text, whom| {
-            let slug = whom.slug();
-            format!("{text}\n[[agent]]\nslug = \"{slug}\"\nurl = \"http://{upstream}/agents/{slug}\"\n{again}")
-        }),
-    }
+    };
+    let relay =
+        |whom: Whom, upstream: &SocketAddr| format!("url = \"http://{upstream}/agents/{}\"\n{again}", whom.slug());
+    let public_url = match serves {
+        Serves::Agents { public: Some(public) } => format!("public_url = \"http://{public}\"\n"),
+        _ => String::new(),
+    };
+    Whom::ALL.into_iter().fold(format!("{server}{public_url}"), |text, whom| {
+        let agent = match serves {
+            Serves::RelaysTo(upstream) => relay(whom, upstream),
+            #[cfg(feature = "postgres")]
+            Serves::RelaysCommandsTo(upstream) if whom == Whom::Command => relay(whom, upstream),
+            #[cfg(feature = "postgres")]
+            Serves::RelaysCommandsTo(_) => itself(whom),
+            Serves::Agents { .. } => itself(whom),
+        };
+        format!("{text}\n[[agent]]\nslug = \"{}\"\n{agent}", whom.slug())
+    })
 }

@@ -5,8 +5,8 @@ use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use super::args::ChaosAgentArgs;
 use super::wish::line;
-use crate::cli::ChaosAgentArgs;
 use crate::failure::Failure;
 
 /// Longer than any run is looked at, and not for ever.

@@ -1,4 +1,5 @@
-//! The network between a gateway and its upstream: a port of ours that passes bytes on, and that is cut and healed.
+//! The network between two servers, a gateway and its upstream or a server and its database: a port of ours that passes bytes on, and that is
+//! cut and healed.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,10 +22,11 @@ const CUT_MS: (u64, u64) = (20, 2_000);
 const BIND_AGAIN: Duration = Duration::from_millis(20);
 const BUFFER_BYTES: usize = 16 << 10;
 
+/// How a link is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     Whole,
-    /// Connections stay, and nothing comes through.
+    /// Connections stay, and nothing comes through until it is whole again. Nothing is lost.
     Silent,
     /// Connections break, and new ones break as well.
     Broken,
@@ -57,28 +59,47 @@ impl Link {
                 1 => State::Broken,
                 _ => State::Gone,
             };
-            self.state.send_replace(cut);
-            self.cuts.fetch_add(1, Ordering::Relaxed);
-            sleep(Duration::from_millis(dice.between(CUT_MS.0, CUT_MS.1))).await;
-            self.state.send_replace(State::Whole);
+            self.cut(cut, Duration::from_millis(dice.between(CUT_MS.0, CUT_MS.1))).await;
         }
     }
 
-    /// Passes connections on to the server at `to`, until it is dropped.
-    pub(super) async fn serve(self: Arc<Self>, to: SocketAddr) {
+    /// Notes a cut that was made elsewhere.
+    #[cfg(feature = "postgres")]
+    pub(super) fn note_cut(&self) {
+        self.cuts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Cuts the link for this long.
+    pub(super) async fn cut(&self, how: State, time: Duration) {
+        self.state.send_replace(how);
+        self.cuts.fetch_add(1, Ordering::Relaxed);
+        sleep(time).await;
+        self.state.send_replace(State::Whole);
+    }
+
+    /// Passes connections on to the server at `to`, a host and a port, until it is dropped.
+    pub(super) async fn serve(self: Arc<Self>, to: String) {
         let mut state = self.state.subscribe();
         loop {
             let is_wanted = state.wait_for(|state| *state != State::Gone).await.is_ok();
             match TcpListener::bind(self.addr).await {
-                Ok(listener) if is_wanted => self.accept(&listener, to).await,
+                Ok(listener) if is_wanted => self.accept(&listener, &to).await,
                 Ok(_) => return,
                 Err(_) => sleep(BIND_AGAIN).await,
             }
         }
     }
 
+    /// The same on a port that was made elsewhere.
+    #[cfg(feature = "postgres")]
+    pub(super) async fn serve_on(self: Arc<Self>, listener: TcpListener, to: String) {
+        loop {
+            self.accept(&listener, &to).await;
+        }
+    }
+
     /// Takes connections until the link is gone.
-    async fn accept(&self, listener: &TcpListener, to: SocketAddr) {
+    async fn accept(&self, listener: &TcpListener, to: &str) {
         let mut connections = Crew::new();
         let mut state = self.state.subscribe();
         loop {
@@ -87,7 +108,7 @@ impl Link {
                 _ = state.wait_for(|state| *state == State::Gone) => return,
                 accepted = listener.accept() => {
                     if let Ok((socket, _)) = accepted {
-                        connections.add(connect(socket, to, self.state.subscribe()));
+                        connections.add(connect(socket, to.to_owned(), self.state.subscribe()));
                     }
                 }
                 () = connections.someone_leaves() => {}
@@ -97,7 +118,7 @@ impl Link {
 }
 
 /// Passes one connection on, until one side ends it or the link is cut.
-async fn connect(near: TcpStream, to: SocketAddr, mut state: watch::Receiver<State>) {
+async fn connect(near: TcpStream, to: String, mut state: watch::Receiver<State>) {
     let mut broken = state.clone();
     let passing = async move {
         state.wait_for(|state| *state != State::Silent).await.map_err(io::Error::other)?;

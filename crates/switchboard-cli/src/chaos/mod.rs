@@ -7,6 +7,7 @@
 //! written meanwhile and read back as a [`book`]; [`inspect`] asks the server and [`upstream`] the one behind it, [`checker`] compares, [`verdict`] tells.
 //! `replicas` plays the same with several servers that share a database.
 
+pub(crate) mod args;
 mod behind;
 mod book;
 mod checker;
@@ -32,16 +33,15 @@ mod verdict;
 mod wish;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use switchboard::database;
 
+use self::args::ChaosArgs;
 use self::book::Book;
 use self::dice::Dice;
 use self::faults::{Faults, Kind};
 use self::stage::{Homes, Performance, Plot, Script, ledger_of, perform};
 use self::verdict::Verdict;
-use crate::cli::ChaosArgs;
 use crate::failure::Failure;
 use crate::output;
 
@@ -141,11 +141,5 @@ impl Folder {
         if let Err(error) = std::fs::remove_dir_all(&self.path) {
             output::complain(format_args!("{} could not be removed: {error}", self.path.display()));
         }
-    }
-}
-
-impl ChaosArgs {
-    fn length(&self) -> Duration {
-        Duration::from_secs(self.seconds.unwrap_or(self.minutes * 60))
     }
 }

@@ -20,7 +20,9 @@ use super::inspect::inspect;
 use super::killer::{Deeds, Place, Victim};
 use super::ledger::Ledger;
 use super::load::{Known, World};
+use super::upstream::Upstream;
 use super::verdict::Counts;
+use super::wish::Whom;
 use super::{processes, upstream};
 use crate::failure::Failure;
 
@@ -28,7 +30,7 @@ use crate::failure::Failure;
 pub(super) const ANSWERS_WAIT_MAX: Duration = Duration::from_secs(60);
 pub(super) const TASKS_WAIT_MAX: Duration = Duration::from_secs(60);
 const WEBHOOKS_WAIT_MAX: Duration = Duration::from_secs(90);
-const COMMANDS_WAIT_MAX: Duration = Duration::from_secs(5);
+pub(super) const COMMANDS_WAIT_MAX: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(100);
 /// A run that has seen too little goes on until it has seen enough, for at most so many times as long as was asked.
 pub(super) const LONGER_MAX: u32 = 4;
@@ -53,6 +55,21 @@ pub(super) enum Plot {
     Server,
     /// A gateway and its upstream are, and the network between them is cut.
     Relay,
+    /// Several servers are that share a database, and their upstream, and the network between all of them is cut.
+    #[cfg(feature = "postgres")]
+    Replicas,
+}
+
+impl Plot {
+    /// The agents whose work an upstream does.
+    pub(super) fn relayed(self) -> &'static [Whom] {
+        match self {
+            Self::Peace | Self::Server => &[],
+            Self::Relay => &Whom::ALL,
+            #[cfg(feature = "postgres")]
+            Self::Replicas => &[Whom::Command],
+        }
+    }
 }
 
 /// Where everything is in the end.
@@ -156,7 +173,7 @@ impl Cast {
         ours.add(hooks.clone().serve(listener));
         let behind = match plot {
             Plot::Relay => Some(Behind::make(&folder.join("upstream"), hooks_addr, dice, ours)?),
-            Plot::Peace | Plot::Server => None,
+            _ => None,
         };
         let serves = match &behind {
             Some(behind) => Serves::RelaysTo(behind.link.addr),
@@ -177,6 +194,7 @@ impl Cast {
             kills_felt: self.world.kills_felt(),
             upstream_kills: self.world.kills(Place::Upstream),
             cuts: self.behind.as_ref().map_or(0, |behind| behind.link.cuts()),
+            database_cuts: None,
         }
     }
 
@@ -218,7 +236,7 @@ impl Cast {
 }
 
 /// Reads what the upstream has, if it runs.
-async fn look_behind(behind: &Behind, seen: &mut Performance) {
+pub(super) async fn look_behind(behind: &Behind, seen: &mut Performance) {
     let mut executed = None;
     if seen.behind.child.is_some() {
         let deadline = Instant::now() + TASKS_WAIT_MAX;
@@ -227,7 +245,8 @@ async fn look_behind(behind: &Behind, seen: &mut Performance) {
     if executed.is_none() {
         seen.evidence.misdeeds.push("the upstream does not say which tasks it has".to_owned());
     }
-    seen.evidence.upstream = executed;
+    let relayed = seen.plot.relayed();
+    seen.evidence.upstream = executed.map(|executed| Upstream { relayed, executed });
 }
 
 /// Starts the server and leaves it alone until then.

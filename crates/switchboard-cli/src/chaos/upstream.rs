@@ -16,6 +16,14 @@ use super::wish::{CANCELED, Whom, Wish, is_terminal};
 const PAGE: u64 = 100;
 const LOOK: Duration = Duration::from_millis(200);
 
+/// What the upstream was for, and what it has.
+#[derive(Clone, Debug)]
+pub(super) struct Upstream {
+    /// The agents of the gateway whose work it does.
+    pub(super) relayed: &'static [Whom],
+    pub(super) executed: Vec<Executed>,
+}
+
 /// A task of the upstream.
 #[derive(Clone, Debug)]
 pub(super) struct Executed {
@@ -103,7 +111,8 @@ fn split(message: &str) -> Option<(&str, u32)> {
 }
 
 /// Compares the tasks of the upstream with those of the gateway.
-pub(super) fn check(book: &Book, gateway: &BTreeMap<String, Found>, executed: &[Executed], faults: &mut Faults) {
+pub(super) fn check(book: &Book, gateway: &BTreeMap<String, Found>, upstream: &Upstream, faults: &mut Faults) {
+    let Upstream { relayed, executed } = upstream;
     // By gateway task: the upstream's task of each turn.
     let mut turns: BTreeMap<&str, BTreeMap<u32, &str>> = BTreeMap::new();
     for task in executed {
@@ -128,7 +137,7 @@ pub(super) fn check(book: &Book, gateway: &BTreeMap<String, Found>, executed: &[
         faults
             .add(Kind::Stuck, is_open.into(), || format!("task {} of the upstream is still {}", task.task, task.state));
     }
-    for (id, record) in &book.tasks {
+    for (id, record) in book.tasks.iter().filter(|(_, record)| relayed.contains(&record.wish.whom())) {
         let Some(Found::There(shown)) = gateway.get(id) else { continue };
         // What was canceled may not have been sent.
         let is_sent = is_terminal(&shown.state) && shown.state != CANCELED;

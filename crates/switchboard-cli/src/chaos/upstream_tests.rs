@@ -7,7 +7,7 @@ use super::super::checker::{Found, Shown};
 use super::super::faults::{Faults, Kind};
 use super::super::ledger::Entry;
 use super::super::wish::{CANCELED, COMPLETED, Whom, Wish};
-use super::{Executed, check};
+use super::{Executed, Upstream, check};
 
 fn executed(task: &str, messages: &[&str]) -> Executed {
     let messages = messages.iter().map(|id| (*id).to_owned()).collect();
@@ -20,7 +20,8 @@ fn found(wish: Wish, state: &str, executed: &[Executed]) -> Vec<(&'static str, u
     let entries = vec![Entry::Sending { n: 1, wish, hook: false }, Entry::Accepted { n: 1, task: task.clone() }];
     let shown = Shown { state: state.to_owned(), ..Shown::default() };
     let mut faults = Faults::default();
-    check(&Book::of(entries), &BTreeMap::from([(task, Found::There(shown))]), executed, &mut faults);
+    let upstream = Upstream { relayed: &Whom::ALL, executed: executed.to_vec() };
+    check(&Book::of(entries), &BTreeMap::from([(task, Found::There(shown))]), &upstream, &mut faults);
     Kind::ALL.iter().map(|kind| (kind.key(), faults.count(*kind))).filter(|(_, count)| *count > 0).collect()
 }
 

@@ -16,6 +16,8 @@ pub(super) struct Counts {
     /// These two only in a run with relays.
     pub(super) upstream_kills: u64,
     pub(super) cuts: u64,
+    /// Cuts of links to the database that several servers share; none if there are no links that can be cut.
+    pub(super) database_cuts: Option<u64>,
 }
 
 /// What a run must have seen to prove anything: so many in so long, in proportion for other lengths.
@@ -49,6 +51,25 @@ const RELAY_MINIMUMS: [Minimum; 7] = [
     Minimum { what: "kills while a send was unanswered", count: 20, within: MINUTES, of: |seen| seen.kills_felt },
 ];
 
+/// Several servers, one of whose agents is a relay.
+#[cfg(feature = "postgres")]
+const REPLICAS_MINIMUMS: [Minimum; 8] = [
+    Minimum { what: "kills", count: 1, within: SECONDS, of: |seen| seen.kills },
+    Minimum { what: "kills of the upstream", count: 1, within: SECONDS, of: |seen| seen.upstream_kills },
+    Minimum { what: "cuts of the network", count: 1, within: SECONDS, of: |seen| seen.cuts },
+    // Where they cannot be cut, this was said before.
+    Minimum {
+        what: "cuts of links to the database",
+        count: 1,
+        within: SECONDS,
+        of: |seen| seen.database_cuts.unwrap_or(u64::MAX),
+    },
+    Minimum { what: "acknowledged events", count: 10_000, within: MINUTE, of: |seen| seen.acknowledged },
+    Minimum { what: "resumed streams", count: 100, within: MINUTES, of: |seen| seen.resumed },
+    Minimum { what: "webhook retries", count: 100, within: MINUTES, of: |seen| seen.webhooks_repeated },
+    Minimum { what: "kills while a send was unanswered", count: 20, within: MINUTES, of: |seen| seen.kills_felt },
+];
+
 impl Minimum {
     /// How many it takes for a run that was asked to last so long: at least one.
     fn needed(&self, asked: Duration) -> u64 {
@@ -60,7 +81,12 @@ impl Counts {
     /// What was not seen often enough in a run that was asked to last so long.
     pub(super) fn shortfalls(&self, plot: Plot, asked: Duration) -> Vec<String> {
         let mut shortfalls = Vec::new();
-        let minimums: &[Minimum] = if plot == Plot::Relay { &RELAY_MINIMUMS } else { &MINIMUMS };
+        let minimums: &[Minimum] = match plot {
+            Plot::Peace | Plot::Server => &MINIMUMS,
+            Plot::Relay => &RELAY_MINIMUMS,
+            #[cfg(feature = "postgres")]
+            Plot::Replicas => &REPLICAS_MINIMUMS,
+        };
         for minimum in minimums {
             let (seen, needed) = ((minimum.of)(self), minimum.needed(asked));
             if seen < needed {
@@ -72,10 +98,10 @@ impl Counts {
 
     /// In the middle of a run.
     pub(super) fn text(&self, plot: Plot) -> String {
-        let Self { kills, acknowledged, resumed, webhooks_repeated, upstream_kills, cuts, .. } = self;
-        let behind = match plot {
-            Plot::Relay => format!(", {upstream_kills} of the upstream, {cuts} cuts"),
-            Plot::Peace | Plot::Server => String::new(),
+        let Self { kills, acknowledged, resumed, webhooks_repeated, upstream_kills, cuts, database_cuts, .. } = self;
+        let behind = match plot.relayed() {
+            [] => String::new(),
+            _ => format!(", {upstream_kills} of the upstream, {} cuts", cuts + database_cuts.unwrap_or(0)),
         };
         format!(
             "{kills} kills{behind}, {acknowledged} acknowledged events, {resumed} resumed streams, \
@@ -119,13 +145,16 @@ impl Verdict<'_> {
             seen.counts.kills,
             seen.deeds.freezes,
         );
-        if seen.plot == Plot::Relay {
+        if !seen.plot.relayed().is_empty() {
             let Counts { upstream_kills, cuts, .. } = seen.counts;
             let (freezes, left_over) = (seen.behind.deeds.freezes, seen.behind.left_over);
             line.push_str(&format!(
                 ",\"upstream_kills\":{upstream_kills},\"upstream_freezes\":{freezes},\"cuts\":{cuts},\
                  \"left_over\":{left_over}"
             ));
+        }
+        if let Some(database_cuts) = seen.counts.database_cuts {
+            line.push_str(&format!(",\"database_cuts\":{database_cuts}"));
         }
         let (requests, acknowledged) = (seen.requests, seen.counts.acknowledged);
         line.push_str(&format!(",\"requests\":{requests},\"acknowledged_events\":{acknowledged}"));
@@ -138,11 +167,16 @@ impl Verdict<'_> {
 
     pub(super) fn text(&self) -> String {
         let Performance { deeds, counts, .. } = self.seen;
-        let server = if self.seen.plot == Plot::Relay { "gateway" } else { "server" };
+        let servers = match self.seen.plot {
+            Plot::Peace | Plot::Server => "the server was",
+            Plot::Relay => "the gateway was",
+            #[cfg(feature = "postgres")]
+            Plot::Replicas => "the servers were",
+        };
         let mut text = format!(
-            "In {} s the {server} was killed {} times, {} of them while a send was unanswered, frozen {} times, {} of them \
-             longer than its lease, and stopped in order {} times.\n{}\
-             Its clients made {} requests, wrote down {} acknowledged events, and resumed {} streams; {} webhooks were \
+            "In {} s {servers} killed {} times, {} of them while a send was unanswered, frozen {} times, {} of them \
+             longer than a lease, and stopped in order {} times.\n{}\
+             Clients made {} requests, wrote down {} acknowledged events, and resumed {} streams; {} webhooks were \
              delivered again.\n\n",
             self.seen.length.as_secs(),
             counts.kills,
@@ -172,14 +206,16 @@ impl Verdict<'_> {
     /// What happened behind the gateway.
     fn behind_text(&self) -> String {
         let Performance { plot, behind, counts, .. } = self.seen;
-        if *plot != Plot::Relay {
+        if plot.relayed().is_empty() {
             return String::new();
         }
-        format!(
-            "Its upstream was killed {} times, frozen {} times and stopped in order {} times, and the network between them was \
+        let database = counts.database_cuts.map(|cuts| format!("Links to the database were cut {cuts} times.\n"));
+        database.unwrap_or_default()
+            + &format!(
+                "The upstream was killed {} times, frozen {} times and stopped in order {} times, and the network between them was \
              cut {} times. {} tasks that were canceled at the gateway went on at the upstream.\n",
-            counts.upstream_kills, behind.deeds.freezes, behind.deeds.stops, counts.cuts, behind.left_over
-        )
+                counts.upstream_kills, behind.deeds.freezes, behind.deeds.stops, counts.cuts, behind.left_over
+            )
     }
 }
 

@@ -52,7 +52,7 @@ fn a_run_with_relays_says_what_was_done_behind_the_gateway() {
     assert_eq!(verdict.word(), "pass");
     let behind = "\"freezes\":7,\"upstream_kills\":60,\"upstream_freezes\":5,\"cuts\":60,\"left_over\":1,\"requests\":";
     assert!(verdict.json().contains(behind), "{}", verdict.json());
-    assert!(verdict.text().contains("Its upstream was killed 60 times"), "{}", verdict.text());
+    assert!(verdict.text().contains("The upstream was killed 60 times"), "{}", verdict.text());
 }
 
 #[test]

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
+use super::agent_table::{AgentSettings, CompatSettings};
 use super::choices::{KindName, Recovery};
 use super::file::{AgentTable, RepeatedTable};
 use super::layer::Layer;
 use super::relay::{self, RelaySettings};
 use super::row::{Table, Value};
-use super::table::{AgentSettings, CompatSettings};
 use super::typed::CommandLine;
 use super::{
     AgentConfig, ConfigError, Environment, Errors, Given, Kind, Origin, RecoveryConfig, RelayConfig, SkillSettings,

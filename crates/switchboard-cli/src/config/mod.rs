@@ -6,6 +6,7 @@
 //! layers by the rows, [`typed`] turns values into Rust types, and [`resolve`] checks settings against each other and
 //! makes a [`Config`] that is known to be good.
 
+mod agent_table;
 mod agents;
 mod choices;
 mod environment;
@@ -31,6 +32,7 @@ use switchboard::{Rules, SecretKeySource, SharedSecret, SigningKeys, SigningSecr
 
 use crate::agents::exec::{Invocation, Program};
 
+pub(crate) use agent_table::{AgentSettings, CompatSettings, SkillSettings};
 pub(crate) use choices::{
     Audit, Card, CompatRpc, Dispatch, Effects, ErrorDetails, Idempotency, LogFormat, Synchronous,
 };
@@ -44,7 +46,7 @@ pub(crate) use print::print;
 pub(crate) use relay::RelayConfig;
 pub(crate) use resolve::resolve;
 pub(crate) use secrets::secret_keys;
-pub(crate) use table::{AgentSettings, CompatSettings, ServerSettings, SkillSettings, TlsSettings};
+pub(crate) use table::{ServerSettings, TlsSettings};
 pub(crate) use typed::Secret;
 pub(crate) use values::{path_name, slug_of};
 

@@ -1,10 +1,12 @@
 //! The small adapters: a manual clock, counting ids, and hints between engines of one process.
 
+use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use switchboard_core::model::Timestamp;
 
+use crate::id_hash::IdHash;
 use crate::ports::{Clock, Hint, HintSink, Hints, Ids};
 
 /// A clock that stands still until a test moves it.
@@ -36,16 +38,21 @@ impl Clock for ManualClock {
     }
 }
 
-/// Ids that look like UUIDs and count up from one.
+/// Ids that look like UUIDs and count up from one, and numbers that are the same in every run.
 #[derive(Debug, Default)]
 pub struct CountingIds {
     last: AtomicU64,
+    drawn: AtomicU64,
 }
 
 impl Ids for CountingIds {
     fn uuid(&self, _: Timestamp) -> Arc<str> {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         format!("00000000-0000-4000-8000-{number:012x}").into()
+    }
+
+    fn any(&self) -> u64 {
+        IdHash::default().hash_one(self.drawn.fetch_add(1, Ordering::Relaxed) + 1)
     }
 }
 

@@ -120,8 +120,8 @@ impl Tables {
     }
 
     pub(super) fn canceled_runs(&self) -> Vec<TaskKey> {
-        let asked = self.records.iter().filter(|(_, record)| record.head.running && record.head.cancel_requested);
-        asked.map(|(key, _)| *key).collect()
+        let records = self.runs.iter().filter_map(|(_, key)| Some((*key, self.records.get(key)?)));
+        records.filter(|(_, record)| record.head.cancel_requested).map(|(key, _)| key).collect()
     }
 
     pub(super) fn release_leases(&mut self, released: &[Release], now: Timestamp) {

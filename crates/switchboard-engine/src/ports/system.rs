@@ -30,11 +30,14 @@ pub struct ClockRecord {
 /// then.
 pub const SET_BACK_MS_MIN: i64 = 1_000;
 
-/// The source of new task, context and message ids.
+/// The source of new task, context and message ids, and of chance.
 pub trait Ids: Send + Sync {
     /// A new UUID of version 7 (it begins with the time) as text. Task and context ids must not be guessable, so an
     /// adapter for production fills the rest from the system's random number generator.
     fn uuid(&self, now: Timestamp) -> Arc<str>;
+
+    /// Any number, all alike probable. Processes use it to do things at different times, so nothing depends on that it cannot be guessed.
+    fn any(&self) -> u64;
 }
 
 /// Something that has happened to a task.

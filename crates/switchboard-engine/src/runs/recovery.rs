@@ -23,6 +23,7 @@ use crate::commit::{Record, WriteError};
 use crate::engine_state::{EngineState, Registered};
 use crate::limits::Limits;
 use crate::ports::store::{DueRun, Release, StoreError, StoredTask, TaskKey};
+use crate::supervisor::Kind;
 
 /// A run that this process has claimed.
 pub(super) struct ClaimedRun {
@@ -74,11 +75,17 @@ pub(super) async fn resume_claimed(
             }
             Ok(None)
         }
+        Verdict::End(End::Canceled) => {
+            // The agent may wait for others to end what is left, and the sweep must not wait for it: it renews leases.
+            let (engine, supervisor) = (engine.clone(), engine.supervisor.clone());
+            supervisor.spawn(Kind::Run, async move {
+                cancel_left_over(&engine, &agent, &record.scope.owner, &stored).await;
+                end_claimed(&engine, &record, inbound, End::Canceled, agent.source.runs(), RunEnd::Interrupted).await;
+            });
+            Ok(None)
+        }
         Verdict::End(end) => {
-            match end {
-                End::Canceled => cancel_left_over(engine, &agent, &record.scope.owner, &stored).await,
-                End::Failed(_) => cancel_calls(engine, stored.key),
-            }
+            cancel_calls(engine, stored.key);
             end_claimed(engine, &record, inbound, end, agent.source.runs(), RunEnd::Interrupted).await;
             Ok(None)
         }

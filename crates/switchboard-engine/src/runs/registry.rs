@@ -2,7 +2,7 @@
 //! limited per process, and per agent if the agent limits it; the others wait, and owners take turns. A run begins when it has a slot,
 //! and the store also knows whether it has begun.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,12 +16,33 @@ use super::Turn;
 use super::fair_slots::{FairSlot, FairSlots};
 use crate::commit::Record;
 use crate::engine_state::{EngineState, Registered};
+use crate::id_hash::SeededHash;
 use crate::ports::store::TaskKey;
 
-/// In order of keys, so that a simulation takes the same steps every time.
 #[derive(Clone, Default)]
 pub(crate) struct RunRegistry {
-    runs: Arc<Mutex<BTreeMap<TaskKey, Entry>>>,
+    runs: Arc<Mutex<Entries>>,
+}
+
+#[derive(Default)]
+struct Entries {
+    /// In order of keys, so that a simulation takes the same steps every time.
+    by_key: BTreeMap<TaskKey, Entry>,
+    /// For hints, which name a task by its id. Seeded: in some dialects clients choose ids.
+    by_id: HashMap<TaskId, TaskKey, SeededHash>,
+}
+
+impl Entries {
+    fn insert(&mut self, key: TaskKey, entry: Entry) {
+        self.by_id.insert(entry.record.id.clone(), key);
+        self.by_key.insert(key, entry);
+    }
+
+    fn remove(&mut self, key: TaskKey) {
+        if let Some(entry) = self.by_key.remove(&key) {
+            self.by_id.remove(&entry.record.id);
+        }
+    }
 }
 
 struct Entry {
@@ -63,7 +84,7 @@ impl RunRegistry {
     pub(crate) fn register(&self, record: Arc<Record>, key: TaskKey, fence: u64, cancel: CancellationToken) -> Guard {
         let (lost, begun) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
         let mut runs = self.lock();
-        if runs.get(&key).is_none_or(|entry| entry.fence <= fence) {
+        if runs.by_key.get(&key).is_none_or(|entry| entry.fence <= fence) {
             let entry =
                 Entry { fence, record, cancel, lost: lost.clone(), begun: begun.clone(), since: Instant::now() };
             runs.insert(key, entry);
@@ -75,7 +96,7 @@ impl RunRegistry {
     /// Tells the run of a task to stop; false if it is not in this process.
     pub(crate) fn cancel(&self, key: TaskKey) -> bool {
         let runs = self.lock();
-        let entry = runs.get(&key);
+        let entry = runs.by_key.get(&key);
         if let Some(entry) = entry {
             entry.cancel.cancel();
         }
@@ -84,13 +105,13 @@ impl RunRegistry {
 
     /// Whether a run of this task is in this process.
     pub(crate) fn has(&self, id: &TaskId) -> bool {
-        self.lock().values().any(|entry| entry.record.id == *id)
+        self.lock().by_id.contains_key(id)
     }
 
     /// Tells those of these runs that are in this process to stop.
     pub(crate) fn cancel_all(&self, keys: &[TaskKey]) {
         let runs = self.lock();
-        for entry in keys.iter().filter_map(|key| runs.get(key)) {
+        for entry in keys.iter().filter_map(|key| runs.by_key.get(key)) {
             entry.cancel.cancel();
         }
     }
@@ -98,13 +119,13 @@ impl RunRegistry {
     /// The leases this process holds.
     pub(crate) fn held(&self) -> Vec<(TaskKey, u64)> {
         let runs = self.lock();
-        runs.iter().filter(|(_, entry)| entry.holds_lease()).map(|(key, entry)| (*key, entry.fence)).collect()
+        runs.by_key.iter().filter(|(_, entry)| entry.holds_lease()).map(|(key, entry)| (*key, entry.fence)).collect()
     }
 
     /// The same, with the state of each run.
     pub(crate) fn held_runs(&self) -> Vec<HeldRun> {
         let runs = self.lock();
-        let held = runs.iter().filter(|(_, entry)| entry.holds_lease()).map(|(key, entry)| HeldRun {
+        let held = runs.by_key.iter().filter(|(_, entry)| entry.holds_lease()).map(|(key, entry)| HeldRun {
             key: *key,
             fence: entry.fence,
             record: entry.record.clone(),
@@ -115,7 +136,7 @@ impl RunRegistry {
 
     /// Whether this process is at work on a task under this fence.
     pub(crate) fn is_at_work(&self, key: TaskKey, fence: u64) -> bool {
-        self.lock().get(&key).is_some_and(|entry| entry.fence >= fence)
+        self.lock().by_key.get(&key).is_some_and(|entry| entry.fence >= fence)
     }
 
     /// Drops those of the `held` runs whose lease is gone; their writes would be fenced off anyway. A later run of the
@@ -127,7 +148,7 @@ impl RunRegistry {
         }
         let runs = self.lock();
         for (key, fence) in held.iter().filter(|(key, _)| lost.contains(key)) {
-            let entry = runs.get(key).filter(|entry| entry.fence == *fence && entry.holds_lease());
+            let entry = runs.by_key.get(key).filter(|entry| entry.fence == *fence && entry.holds_lease());
             if let Some(entry) = entry {
                 entry.lost.cancel();
             }
@@ -137,7 +158,7 @@ impl RunRegistry {
     /// How many runs wait to be started, and how long the oldest of them has waited.
     pub(crate) fn waiting(&self) -> (usize, Duration) {
         let runs = self.lock();
-        let waiting = runs.values().filter(|entry| !entry.begun.load(Ordering::Relaxed));
+        let waiting = runs.by_key.values().filter(|entry| !entry.begun.load(Ordering::Relaxed));
         let (count, oldest) = waiting.fold((0, None), |(count, oldest): (usize, Option<Instant>), entry| {
             (count + 1, Some(oldest.map_or(entry.since, |oldest| oldest.min(entry.since))))
         });
@@ -146,10 +167,10 @@ impl RunRegistry {
 
     /// How many runs are at work.
     pub(crate) fn len(&self) -> usize {
-        self.lock().len()
+        self.lock().by_key.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskKey, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -178,8 +199,8 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let mut runs = self.registry.lock();
         // A later run of the same task may have been registered meanwhile.
-        if runs.get(&self.key).is_some_and(|entry| entry.fence == self.fence) {
-            runs.remove(&self.key);
+        if runs.by_key.get(&self.key).is_some_and(|entry| entry.fence == self.fence) {
+            runs.remove(self.key);
         }
     }
 }

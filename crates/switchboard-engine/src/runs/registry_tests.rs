@@ -80,3 +80,16 @@ fn a_cancel_finds_the_run_of_its_task_only() {
     assert!(other.is_cancelled());
     assert_eq!(runs.len(), 1);
 }
+
+#[test]
+fn a_task_is_found_by_its_id_while_a_run_of_it_is_here() {
+    let runs = RunRegistry::default();
+    let id = "t".into();
+    assert!(!runs.has(&id));
+    let (first, _) = register(&runs, KEY, 1);
+    let (second, _) = register(&runs, KEY, 2);
+    drop(first);
+    assert!(runs.has(&id), "the successor is here");
+    drop(second);
+    assert!(!runs.has(&id));
+}

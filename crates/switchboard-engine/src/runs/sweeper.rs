@@ -2,6 +2,10 @@
 //! was frozen keeps its own runs before it claims others. Then it claims due runs of the agents that are served here:
 //! at start, the runs of a process that died; later, runs whose lease ran out or whose pause is over. It also wakes
 //! followers of tasks that changed without a hint.
+//!
+//! Processes that share a store sweep at different times, or all of them would claim the same runs at once: pauses are drawn.
+//! After a time in which the store could not be reached, all leases may have run out though their holders are alive, so the
+//! first sweep then claims nothing: others get the time to renew theirs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,23 +26,26 @@ use crate::ports::store::{DueRun, StoreError};
 const CLAIM_BATCH: usize = 256;
 /// How many claimed runs are resumed concurrently.
 const TAKEN_UP_AT_ONCE: usize = 32;
-/// The first pause when the store fails at start, which doubles; also the pause after all listed runs were claimed by
+/// A process that has not reached the store for so many sweeps lets others renew their leases before it claims.
+const SWEEPS_AWAY: u32 = 3;
+/// The first pause when the store fails at start, which doubles; also the longest pause after all listed runs were claimed by
 /// other processes.
 const START_PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) async fn sweep(engine: Arc<EngineState>) {
     let pause = Duration::from_millis(u64::from(engine.limits.sweep_ms));
     let poll_pause = Duration::from_millis(u64::from(engine.limits.follow_poll_ms));
-    let (mut renewed, mut polled) = (None, Instant::now());
+    let (mut sweeps, mut polled) = (Sweeps { pause, renewed: None, listed: None }, Instant::now());
     let mut start_pause = START_PAUSE;
     let mut unserved = UnservedAgents::default();
     loop {
         engine.watch_clock().await;
         engine.streamed_runs.detach_overdue();
-        let next = match tend(&engine, &mut renewed, pause).await {
+        let next = match tend(&engine, &mut sweeps).await {
             Ok(SweepResult::More) => Duration::ZERO,
-            Ok(SweepResult::Taken) => START_PAUSE,
-            Ok(SweepResult::All) => pause,
+            Ok(SweepResult::Taken) => some_of(START_PAUSE, engine.ids.any()),
+            Ok(SweepResult::All) => most_of(pause, engine.ids.any()),
+            Ok(SweepResult::HeldBack) => pause + some_of(pause / 2, engine.ids.any()),
             Err(error) => {
                 let _ = engine.store_failed(&error);
                 start_pause = (start_pause * 2).min(pause);
@@ -57,29 +64,63 @@ pub(crate) async fn sweep(engine: Arc<EngineState>) {
     }
 }
 
+/// When the sweeper did what.
+struct Sweeps {
+    /// The longest pause between two sweeps.
+    pause: Duration,
+    /// When leases were last renewed.
+    renewed: Option<Instant>,
+    /// When due runs were last listed; none before the first time.
+    listed: Option<Instant>,
+}
+
+impl Sweeps {
+    /// While there are many runs to resume, sweeps follow each other at once, and leases are not renewed in each.
+    fn must_renew(&self) -> bool {
+        self.renewed.is_none_or(|renewed| renewed.elapsed() >= self.pause / 2)
+    }
+
+    /// Whether the store was out of reach for so long that leases of living processes may have run out.
+    fn were_cut_off(&self) -> bool {
+        self.listed.is_some_and(|listed| listed.elapsed() >= self.pause * SWEEPS_AWAY)
+    }
+}
+
+/// Between three quarters of a pause and all of it.
+fn most_of(pause: Duration, any: u64) -> Duration {
+    pause - some_of(pause / 4, any)
+}
+
+/// Between nothing and a whole pause.
+fn some_of(pause: Duration, any: u64) -> Duration {
+    pause.mul_f64((any >> 32) as f64 / f64::from(u32::MAX))
+}
+
 /// Whether a sweep has claimed everything that was due.
 enum SweepResult {
     All,
     More,
     /// There are more, and other processes claimed all that were listed.
     Taken,
+    /// None was claimed, so that other processes can renew their leases.
+    HeldBack,
 }
 
-async fn tend(
-    engine: &Arc<EngineState>,
-    renewed: &mut Option<Instant>,
-    pause: Duration,
-) -> Result<SweepResult, StoreError> {
-    // While there are many runs to resume, sweeps follow each other at once, and leases are not renewed in each.
-    if renewed.is_none_or(|renewed| renewed.elapsed() >= pause) {
+async fn tend(engine: &Arc<EngineState>, sweeps: &mut Sweeps) -> Result<SweepResult, StoreError> {
+    if sweeps.must_renew() {
         renew(engine).await?;
-        *renewed = Some(Instant::now());
+        sweeps.renewed = Some(Instant::now());
     }
     if engine.supervisor.is_draining() {
         return Ok(SweepResult::All);
     }
     let listed_at = engine.now();
     let due = engine.store.due_runs(&engine.served, CLAIM_BATCH).await?;
+    let is_held_back = sweeps.were_cut_off() && !due.is_empty();
+    sweeps.listed = Some(Instant::now());
+    if is_held_back {
+        return Ok(SweepResult::HeldBack);
+    }
     let is_all = due.len() < CLAIM_BATCH;
     let (due, renewed) = renew_own(engine, due).await?;
     let due = match &engine.self_fire {
@@ -201,3 +242,7 @@ async fn poll_followed(engine: &EngineState) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "sweeper_tests.rs"]
+mod tests;

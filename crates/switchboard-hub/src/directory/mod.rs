@@ -14,6 +14,8 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use switchboard::call::Owner;
+use switchboard::client::Credentials;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -46,6 +48,8 @@ const NAMES_LISTED_MAX: usize = 50;
 #[derive(Clone)]
 pub struct Directory {
     inner: Arc<Inner>,
+    /// Who calls the apps of the workspace.
+    caller: Option<WorkspaceCaller>,
 }
 
 struct Inner {
@@ -79,7 +83,19 @@ impl Directory {
     #[must_use]
     pub fn unread(sources: Sources) -> Self {
         let look = Mutex::new(Look { at: None, versions: Vec::new() });
-        Self { inner: Arc::new(Inner { sources, known: RwLock::default(), look }) }
+        Self { inner: Arc::new(Inner { sources, known: RwLock::default(), look }), caller: None }
+    }
+
+    /// Proves to apps of the workspace for whom they are called, by tokens that are signed with its secret.
+    #[must_use]
+    pub fn with_workspace(mut self, caller: WorkspaceCaller) -> Self {
+        self.caller = Some(caller);
+        self
+    }
+
+    /// What an agent is shown when it is called for this owner; none for agents that are not of the workspace.
+    pub(crate) fn credentials(&self, owner: &Owner, entry: &DirectoryEntry) -> Option<Credentials> {
+        self.caller.as_ref()?.credentials_for(owner, entry)
     }
 
     /// The agents as they are now: files that have changed are read again, at most every two seconds, by one caller; others get

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use switchboard::call::{BoxFuture, Owner};
-use switchboard::client::{ClientBuilder, Credentials};
+use switchboard::call::BoxFuture;
+use switchboard::client::ClientBuilder;
 use switchboard::{AgentError, LeftOver, Traits, Turn};
 
 use super::Forward;
-use crate::directory::{Directory, DirectoryEntry, WorkspaceCaller};
+use crate::directory::{Directory, DirectoryEntry};
 use crate::hops::Hop;
 use crate::relay::{ChosenUpstream, Relay, RelayOptions, passed_on_to};
 
@@ -46,7 +46,6 @@ type MakeClient = dyn Fn(&DirectoryEntry) -> ClientBuilder + Send + Sync;
 pub struct DirectoryRelays {
     directory: Directory,
     client: Box<MakeClient>,
-    caller: Option<WorkspaceCaller>,
     options: RelayOptions,
     /// By URL. There are no more of them than agents that were once in the directory.
     relays: Mutex<HashMap<String, Arc<Relay>>>,
@@ -65,18 +64,7 @@ impl DirectoryRelays {
         client: impl Fn(&DirectoryEntry) -> ClientBuilder + Send + Sync + 'static,
         options: RelayOptions,
     ) -> Self {
-        Self { directory, client: Box::new(client), caller: None, options, relays: Mutex::default() }
-    }
-
-    /// Proves to apps of the workspace for whom a message is passed on, by tokens that are signed with its secret.
-    #[must_use]
-    pub fn with_workspace(mut self, caller: WorkspaceCaller) -> Self {
-        self.caller = Some(caller);
-        self
-    }
-
-    fn credentials(&self, owner: &Owner, entry: &DirectoryEntry) -> Option<Credentials> {
-        self.caller.as_ref()?.credentials_for(owner, entry)
+        Self { directory, client: Box::new(client), options, relays: Mutex::default() }
     }
 
     fn relay(&self, entry: &DirectoryEntry) -> Result<Arc<Relay>, AgentError> {
@@ -98,7 +86,7 @@ impl Forward for DirectoryRelays {
             let chosen = ChosenUpstream {
                 target,
                 metadata: hop.metadata(None),
-                credentials: self.credentials(turn.owner(), entry),
+                credentials: self.directory.credentials(turn.owner(), entry),
             };
             self.relay(entry)?.pass_on(&turn, chosen).await
         })
@@ -110,7 +98,7 @@ impl Forward for DirectoryRelays {
             let agents = self.directory.agents().await;
             let Ok(entry) = agents.find(&target) else { return };
             if let Ok(relay) = self.relay(entry) {
-                let credentials = self.credentials(left.owner(), entry);
+                let credentials = self.directory.credentials(left.owner(), entry);
                 relay.cancel_passed_on(left.checkpoint(), credentials.as_ref()).await;
             }
         })

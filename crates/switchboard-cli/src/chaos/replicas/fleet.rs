@@ -1,8 +1,9 @@
-//! The servers, and what is done to each of them: it is killed, frozen and stopped, and its way to the database is cut. Each has dice of
+//! The servers, and what is done to each of them: it is killed, frozen and stopped, its link to the database is cut, and its clock jumps. Each has dice of
 //! its own, so several may be down at once.
 
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::process::Command;
@@ -12,8 +13,10 @@ use super::super::child::{Child, Home, LEASE};
 use super::super::client::Client;
 use super::super::dice::Dice;
 use super::super::killer::{Deeds, Place};
+use super::super::link::{Link, State};
 use super::super::load::World;
-use super::proxy::{State, Way};
+use super::clock::WrongClock;
+use super::namespace::Namespace;
 
 /// How long a server is left alone.
 const PEACE_MS: (u64, u64) = (300, 3_000);
@@ -34,14 +37,29 @@ pub(super) struct Berth {
     pub(super) home: Home,
     /// A client of this server alone.
     pub(super) client: Client,
-    pub(super) way: Option<Way>,
+    pub(super) link: Option<Arc<Link>>,
+    /// The network that the link goes over, if it has one of its own.
+    pub(super) network: Option<Namespace>,
+    pub(super) clock: Option<WrongClock>,
 }
 
 /// What was done besides.
 #[derive(Debug, Default)]
 pub(super) struct Cuts {
-    pub(super) hung: u64,
+    pub(super) silent: u64,
     pub(super) broken: u64,
+    /// Cuts of networks.
+    pub(super) down: u64,
+    pub(super) clock_jumps: u64,
+}
+
+impl Cuts {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.silent += other.silent;
+        self.broken += other.broken;
+        self.down += other.down;
+        self.clock_jumps += other.clock_jumps;
+    }
 }
 
 impl Berth {
@@ -83,7 +101,7 @@ impl Berth {
             if let Some(status) = child.ended() {
                 deeds.misdeeds.push(format!("{} ended by itself: {status}; its log says why", self.name));
             } else {
-                match dice.below(10) {
+                match dice.below(11) {
                     0..=3 => {
                         kill(world, child).await;
                         sleep(Duration::from_millis(dice.between(AWAY_MS.0, AWAY_MS.1))).await;
@@ -99,8 +117,12 @@ impl Berth {
                         }
                         kill(world, child).await;
                     }
+                    7 => {
+                        deeds.misdeeds.extend(self.jump(&mut dice, &mut cuts).err());
+                        continue;
+                    }
                     _ => {
-                        self.cut(&mut dice, &mut cuts).await;
+                        deeds.misdeeds.extend(self.cut(&mut dice, &mut cuts).await.err());
                         continue;
                     }
                 }
@@ -117,17 +139,31 @@ impl Berth {
         (Some(child), deeds, cuts)
     }
 
-    /// Cuts the way to the database for a while.
-    async fn cut(&self, dice: &mut Dice, cuts: &mut Cuts) {
-        let Some(way) = &self.way else { return };
-        let (state, count) = match dice.one_in(2) {
-            true => (State::Hangs, &mut cuts.hung),
-            false => (State::Broken, &mut cuts.broken),
+    /// Sets the clock of the server to another time.
+    fn jump(&self, dice: &mut Dice, cuts: &mut Cuts) -> Result<(), String> {
+        let Some(clock) = &self.clock else { return Ok(()) };
+        cuts.clock_jumps += 1;
+        clock.jump(dice).map_err(|error| format!("the clock of {} could not be set: {error}", self.name))
+    }
+
+    /// Cuts the link to the database for a while.
+    async fn cut(&self, dice: &mut Dice, cuts: &mut Cuts) -> Result<(), String> {
+        let Some(link) = &self.link else { return Ok(()) };
+        let (what, time) = (dice.below(4), some_time(dice).1);
+        let (how, count) = match (&self.network, what) {
+            (Some(network), 0 | 1) => {
+                cuts.down += 1;
+                link.note_cut();
+                network.set(false).await?;
+                sleep(time).await;
+                return network.set(true).await;
+            }
+            (_, 0 | 2) => (State::Silent, &mut cuts.silent),
+            (_, _) => (State::Broken, &mut cuts.broken),
         };
         *count += 1;
-        way.set(state);
-        sleep(some_time(dice).1).await;
-        way.set(State::Open);
+        link.cut(how, time).await;
+        Ok(())
     }
 }
 
