@@ -4,7 +4,8 @@
 //! to the rules written down in `tidy/rules.rs` (the same checks run as a test), `conformance` runs the official test
 //! kit against the conformance agent, `clients` the SDKs of other people against the binary, `servers` our client against
 //! servers of theirs, `relays` both with the binary between them, `proto` writes the Rust code of the protobuf messages, `sbom`
-//! prints what the binary is built from, `fuzz` runs the fuzz targets for longer than the tests do.
+//! prints what the binary is built from, `fuzz` runs the fuzz targets for longer than the tests do, `upgrade` runs servers of the build before
+//! beside those of this one.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "chores talk to the person who runs them")]
 
 mod clients;
@@ -20,6 +21,7 @@ mod server;
 mod servers;
 mod steps;
 mod tidy;
+mod upgrade;
 mod within;
 
 use std::process::ExitCode;
@@ -35,6 +37,7 @@ chores:
   relays         run clients of other SDKs against servers of other SDKs, through the binary: [UPSTREAM…] (docs/relay.md tells more)
   sbom           print what the binary is built from, as CycloneDX 1.5 in JSON
   fuzz           run the fuzz targets: [--seconds N, for each] [--seed N]
+  upgrade        upgrade a database under load, with servers of the build before: --before BINARY
   proto          write the code of the protobuf messages: [--check]; needs --features proto";
 
 fn main() -> ExitCode {
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["sbom"] => sbom::run(),
         ["fuzz", ref options @ ..] => fuzz::run(options),
+        ["upgrade", ref options @ ..] => upgrade::run(options),
         ["conformance", ..] => return conformance::run(&words[1..]),
         ["clients", ..] => return clients::run(&words[1..]),
         ["servers", ..] => return servers::run(&words[1..]),

@@ -15,6 +15,8 @@ use crate::client::task::TaskCommand;
 use crate::config::{ConfigError, Environment, Origin, SettingFlags};
 use crate::conformance::args::ConformanceArgs;
 use crate::data_args::{DatabaseArgs, StoreArgs};
+use crate::db::args::{AssignOwnerArgs, BackupArgs, CompactArgs, ResetArgs, RotateSecretsKeyArgs, VerifyArgs};
+use crate::db::{MOVE_HELP, MoveArgs};
 use crate::doctor::DoctorArgs;
 use crate::keys::{self, KeysCommand};
 use crate::remote_agents::{self, AgentsCommand};
@@ -37,6 +39,7 @@ Serve agents:
   switchboard outbox list                   webhooks that were given up on
   switchboard db backup --to monday.db      copy the database, in use or not
   switchboard db verify                     check that nothing is missing in it
+  switchboard db move --from DIR --to URL   move it to PostgreSQL, or back
   switchboard db reset --yes                forget every task
   switchboard keys make                     a key to sign the agent cards with
   switchboard health                        ask a server whether it is well
@@ -245,6 +248,9 @@ pub(crate) enum DbCommand {
     RotateSecretsKey(RotateSecretsKeyArgs),
     /// Bring the tables in PostgreSQL up to date, while servers run or not
     Migrate(StoreArgs),
+    /// Move everything into another, empty database: from a folder to PostgreSQL or back, while no server runs
+    #[command(after_help = MOVE_HELP)]
+    Move(MoveArgs),
     /// Say whether PostgreSQL can be reached, and which version its tables have
     Status(StoreArgs),
     /// Delete every task, history, artifact and push configuration
@@ -417,66 +423,6 @@ impl OutboxTarget {
         })?;
         Ok(Some(text.trim().to_owned()))
     }
-}
-
-#[derive(Args)]
-pub(crate) struct BackupArgs {
-    #[command(flatten)]
-    pub(crate) of: DatabaseArgs,
-    /// The copy; it must not exist yet, and only its owner will be able to read it
-    #[arg(long, value_name = "FILE")]
-    pub(crate) to: PathBuf,
-}
-
-#[derive(Args)]
-pub(crate) struct VerifyArgs {
-    #[command(flatten)]
-    pub(crate) of: DatabaseArgs,
-    /// Check this file, such as a backup, and not the database of the configuration
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["data", "config"])]
-    pub(crate) file: Option<PathBuf>,
-    /// Print one line of JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Args)]
-pub(crate) struct CompactArgs {
-    #[command(flatten)]
-    pub(crate) of: DatabaseArgs,
-}
-
-#[derive(Args)]
-pub(crate) struct AssignOwnerArgs {
-    #[command(flatten)]
-    pub(crate) of: DatabaseArgs,
-    /// Whose tasks they are: PRINCIPAL, or TENANT/PRINCIPAL; "" is everybody who has called without a credential
-    #[arg(long, value_name = "OWNER")]
-    pub(crate) from: String,
-    /// Whose tasks they become: PRINCIPAL, or TENANT/PRINCIPAL; TENANT/ is all of a tenant (--shared-tenant)
-    #[arg(long, value_name = "OWNER")]
-    pub(crate) to: String,
-    /// Only tasks of this agent, by its slug [default: of all agents]
-    #[arg(long, value_name = "SLUG")]
-    pub(crate) agent: Option<String>,
-    /// Really do it
-    #[arg(long)]
-    pub(crate) yes: bool,
-}
-
-#[derive(Args)]
-pub(crate) struct RotateSecretsKeyArgs {
-    #[command(flatten)]
-    pub(crate) of: DatabaseArgs,
-}
-
-#[derive(Args)]
-pub(crate) struct ResetArgs {
-    #[command(flatten)]
-    pub(crate) of: DatabaseArgs,
-    /// Really do it
-    #[arg(long)]
-    pub(crate) yes: bool,
 }
 
 #[derive(Args)]

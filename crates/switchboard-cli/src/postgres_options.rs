@@ -2,7 +2,8 @@
 
 use switchboard::ServerBuilder;
 use switchboard::audit_log::{AuditChain, Position, StoredEntry};
-use switchboard::database::{Checked, Fault};
+use switchboard::call::Owner;
+use switchboard::database::{Assigned, Checked, Fault};
 
 use crate::config::{Config, Environment, ServerSettings};
 use crate::failure::Failure;
@@ -11,10 +12,12 @@ use crate::failure::Failure;
 mod of_build {
     use std::time::Duration;
 
+    use switchboard::moving::Place;
     use switchboard::{NatsOptions, PostgresOptions, SecretKeySource, postgres};
 
     use super::{
-        AuditChain, Checked, Config, Environment, Failure, Fault, Position, ServerBuilder, ServerSettings, StoredEntry,
+        Assigned, AuditChain, Checked, Config, Environment, Failure, Fault, Owner, Position, ServerBuilder,
+        ServerSettings, StoredEntry,
     };
     use crate::config::Storage;
 
@@ -84,6 +87,22 @@ mod of_build {
         postgres::read_audit(&options(settings, environment)?, show).map_err(Failure::runtime)
     }
 
+    pub(crate) fn assign_owner(
+        settings: &ServerSettings,
+        environment: &Environment,
+        (from, to): (&Owner, &Owner),
+        agent: Option<&str>,
+        reason: &str,
+    ) -> Result<Assigned, Failure> {
+        let options = options(settings, environment)?;
+        postgres::assign_owner(&options, from, to, agent, &crate::db::os_user(), reason).map_err(Failure::runtime)
+    }
+
+    /// The database as one side of a move.
+    pub(crate) fn place(settings: &ServerSettings, environment: &Environment) -> Result<Place, Failure> {
+        options(settings, environment).map(Place::Postgres)
+    }
+
     pub(crate) fn remove(settings: &ServerSettings, environment: &Environment) -> Result<bool, Failure> {
         postgres::remove(&options(settings, environment)?).map_err(Failure::runtime)
     }
@@ -92,7 +111,8 @@ mod of_build {
 #[cfg(not(feature = "postgres"))]
 mod of_build {
     use super::{
-        AuditChain, Checked, Config, Environment, Failure, Fault, Position, ServerBuilder, ServerSettings, StoredEntry,
+        Assigned, AuditChain, Checked, Config, Environment, Failure, Fault, Owner, Position, ServerBuilder,
+        ServerSettings, StoredEntry,
     };
 
     fn missing<T>() -> Result<T, Failure> {
@@ -123,10 +143,22 @@ mod of_build {
         missing()
     }
 
+    pub(crate) fn assign_owner(
+        _: &ServerSettings,
+        _: &Environment,
+        _: (&Owner, &Owner),
+        _: Option<&str>,
+        _: &str,
+    ) -> Result<Assigned, Failure> {
+        missing()
+    }
+
     pub(crate) fn remove(_: &ServerSettings, _: &Environment) -> Result<bool, Failure> {
         missing()
     }
 }
 
 /// Gives a server its database; the others are for `switchboard db` and `switchboard audit`.
-pub(crate) use of_build::{migrate, read_audit, remove, status, verify, with_store};
+#[cfg(feature = "postgres")]
+pub(crate) use of_build::place;
+pub(crate) use of_build::{assign_owner, migrate, read_audit, remove, status, verify, with_store};

@@ -11,6 +11,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::ports::Share;
+
 /// The table of holders is split, so that holders on different cores rarely wait for each other.
 const SHARDS: usize = 16;
 
@@ -22,6 +24,8 @@ pub struct Budget<K> {
 struct Inner<K> {
     all_max: u64,
     each_max: u64,
+    /// What part of `each_max` a holder has here.
+    share: Share,
     all: AtomicU64,
     refused_all: AtomicU64,
     refused_each: AtomicU64,
@@ -61,8 +65,18 @@ impl<K: Hash + Eq + Clone> Budget<K> {
     pub fn new(all_max: u64, each_max: u64) -> Self {
         let holders = std::array::from_fn(|_| Mutex::default());
         let (all, refused_all, refused_each) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        let inner = Inner { all_max, each_max, all, refused_all, refused_each, hashing: RandomState::new(), holders };
+        let (share, hashing) = (Share::default(), RandomState::new());
+        let inner = Inner { all_max, each_max, share, all, refused_all, refused_each, hashing, holders };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// A new budget in which a holder has only the part of this process. What all may hold stays, because it is what this process can take.
+    #[must_use]
+    pub fn shared(mut self, share: Share) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.share = share;
+        }
+        self
     }
 
     /// Takes so much for a holder.
@@ -108,11 +122,12 @@ impl<K: Hash + Eq + Clone> Inner<K> {
         }
         let mut holders = self.shard(holder);
         let held = holders.get(holder).copied().unwrap_or_default();
-        let Some(sum) = within(self.each_max)(held) else {
+        let each_max = self.share.of(self.each_max);
+        let Some(sum) = within(each_max)(held) else {
             drop(holders);
             self.all.fetch_sub(amount, Relaxed);
             self.refused_each.fetch_add(1, Relaxed);
-            return Err(OverBudget::Each(self.each_max));
+            return Err(OverBudget::Each(each_max));
         };
         holders.insert(holder.clone(), sum);
         Ok(())
@@ -176,6 +191,20 @@ impl<K: Hash + Eq + Clone> fmt::Debug for Charge<K> {
 #[cfg(test)]
 mod tests {
     use super::{Budget, BudgetUse, OverBudget};
+    use crate::ports::Share;
+
+    #[test]
+    fn what_one_may_hold_is_divided_among_processes_and_what_all_may_is_not() {
+        let share = Share::default();
+        let budget = Budget::new(10, 6).shared(share.clone());
+        let held = budget.take("a", 5).unwrap();
+        share.set_processes(2);
+        assert_eq!(budget.take("a", 1).map(drop), Err(OverBudget::Each(3)), "what is held stays");
+        drop(held);
+        let all = ["a", "b", "c"].map(|holder| budget.take(holder, 3).unwrap());
+        assert_eq!(budget.take("d", 2).map(drop), Err(OverBudget::All(10)));
+        drop(all);
+    }
 
     #[test]
     fn a_holder_gets_its_share_and_all_together_no_more_than_there_is() {

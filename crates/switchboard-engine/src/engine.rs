@@ -23,7 +23,7 @@ use crate::ports::audit::AuditEntry;
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::store::{Scope, StoreStats};
 use crate::ports::{
-    Callee, CalleeError, Callees, Clock, Dispatch, Hints, Ids, Links, Quarantine, Store, Webhook, WebhookAnswer,
+    Callee, CalleeError, Callees, Clock, Dispatch, Hints, Ids, Links, Quarantine, Share, Store, Webhook, WebhookAnswer,
     WebhookCall, WebhookError,
 };
 use crate::push::{OutboxAdmin, deliver_forever, endpoint_queues};
@@ -152,6 +152,7 @@ impl EngineBuilder {
         served.sort();
         let engine = Arc::new_cyclic(|engine: &Weak<EngineState>| EngineState {
             callees: Arc::new(OwnCallees { engine: engine.clone(), further: callees }),
+            queued_runs: Budget::new(limits.runs_queued_max, limits.runs_queued_per_owner_max).shared(store.share()),
             store,
             hints,
             clock,
@@ -164,7 +165,6 @@ impl EngineBuilder {
             runs,
             streamed_runs: StreamedRuns::default(),
             run_slots: FairSlots::new(limits.runs_max.max(1)),
-            queued_runs: Budget::new(limits.runs_queued_max, limits.runs_queued_per_owner_max),
             run_bytes: Budget::new(limits.run_message_bytes_max, limits.run_message_bytes_per_owner_max),
             endpoint_queues: endpoint_queues(&limits),
             limits,
@@ -208,6 +208,12 @@ impl Engine {
     #[must_use]
     pub fn run_holds(&self) -> RunHoldUse {
         RunHoldUse { queued: self.engine.queued_runs.usage(), message_bytes: self.engine.run_bytes.usage() }
+    }
+
+    /// What part this process has of the limits that hold for all processes with its store together.
+    #[must_use]
+    pub fn share(&self) -> Share {
+        self.engine.store.share()
     }
 
     /// Resumes the runs that an earlier process left, and starts the background loops. Calls are answered before this,

@@ -1,8 +1,9 @@
-//! What a check of a database reports: what was looked at, each fault, and the chains of the audit log.
+//! What commands report about a database: what a check looked at, each fault, the chains of the audit log, and tasks that were handed over.
 
 use std::fmt;
 
 use switchboard_engine::ports::audit::ChainPosition;
+use switchboard_engine::ports::store::StoreError;
 
 /// What was checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,4 +57,23 @@ pub struct AuditChain {
     pub last: ChainPosition,
     /// What is wrong with the entry after it; none if the chain is whole.
     pub broken: Option<String>,
+}
+
+/// What was handed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assigned {
+    /// How many tasks the new owner has got.
+    pub tasks: u64,
+    /// The agents whose tasks they are, in order.
+    pub agents: Vec<String>,
+    /// Tasks that stay with the old owner, because their row is damaged.
+    pub damaged: u64,
+}
+
+/// An error of a store in its own words.
+pub(crate) fn told(error: &StoreError) -> String {
+    match error {
+        StoreError::Unavailable(text) | StoreError::Corrupt(text) | StoreError::Damaged(text) => text.clone(),
+        StoreError::Pruned => "it is no longer kept".to_owned(),
+    }
 }

@@ -13,6 +13,10 @@ mod checksum;
 mod client_tls;
 #[cfg(any(feature = "postgres", feature = "nats"))]
 mod hint_box;
+#[cfg(all(feature = "sqlite", feature = "postgres"))]
+pub mod moving;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod moving_state;
 #[cfg(feature = "nats")]
 pub mod nats;
 #[cfg(feature = "postgres")]

@@ -19,12 +19,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard_core::model::Timestamp;
-use switchboard_engine::ports::Clock;
-use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, ChainPosition, Decision, read_export_line};
+use switchboard_engine::ports::audit::{ChainPosition, read_export_line};
 use switchboard_engine::system::SystemClock;
 use switchboard_stores::sqlite::{append_audit, append_audit_unless_old, read_audit};
 
 use crate::database::FileError;
+use crate::offline_entry::offline_entry;
 
 pub use switchboard_engine::ports::audit::{AuditHash, ChainPosition as Position, StoredEntry};
 pub use switchboard_stores::sqlite::AuditChain;
@@ -70,11 +70,6 @@ pub fn record_offline(database: &Path, who: &str, operation: &str, reason: &str)
 /// As [`record_offline`].
 pub fn record_offline_unless_old(database: &Path, who: &str, operation: &str, reason: &str) -> Result<bool, FileError> {
     append_audit_unless_old(database, Arc::new(SystemClock), offline_entry(who, operation, reason))
-}
-
-fn offline_entry(who: &str, operation: &str, reason: &str) -> AuditEntry {
-    let entry = AuditEntry::new(SystemClock.now(), AuditEvent::Offline, Decision::Allowed, operation.to_owned());
-    AuditEntry { principal: who.to_owned(), reason: reason.to_owned().into(), ..entry }
 }
 
 /// The longest line of an export that is read.

@@ -22,6 +22,10 @@ mod idempotent_sends;
 mod jwt;
 #[cfg(feature = "server")]
 mod live_card;
+#[cfg(all(feature = "postgres", feature = "sqlite"))]
+pub mod moving;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod offline_entry;
 #[cfg(feature = "outbound")]
 pub mod outbound;
 #[cfg(feature = "postgres")]

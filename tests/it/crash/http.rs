@@ -80,6 +80,13 @@ pub(super) fn stream(addr: SocketAddr, method: &str, params: Value, last_event_i
     }))
 }
 
+/// As [`stream`]; none if it is refused because the caller has too many.
+pub(super) fn stream_if_admitted(addr: SocketAddr, method: &str, params: &Value) -> Option<Events> {
+    let (status, body) = post(addr, method, params, &[]).expect("the server is up");
+    assert!(matches!(status, 200 | 429), "{method}: {status}");
+    (status == 200).then(|| Events(Some(BufReader::new(body))))
+}
+
 impl Iterator for Events {
     type Item = Event;
 

@@ -31,6 +31,7 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("switchboard-core/src/model/timestamp.rs", "MAX_MS", "the last one"),
     ("switchboard-core/src/model/timestamp.rs", "MS_PER_DAY", "a unit"),
     ("switchboard-stores/src/sqlite/idempotency.rs", "MS_PER_DAY", "a unit"),
+    ("switchboard-stores/src/postgres/moving/reading.rs", "MS_PER_DAY", "a unit"),
     ("switchboard-core/src/model/weight.rs", "WEIGHT_PER_BYTE_MAX", "a factor of an estimate"),
 ];
 

@@ -1,7 +1,11 @@
-//! `switchboard db`: copies, checks, compacts and deletes the database, and brings one in PostgreSQL up to date.
+//! `switchboard db`: copies, checks, compacts, moves and deletes the database, and brings one in PostgreSQL up to date.
 
+pub(crate) mod args;
+mod moving;
 pub(crate) mod postgres;
 mod verify;
+
+pub(crate) use moving::{MOVE_HELP, MoveArgs};
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +13,12 @@ use switchboard::call::Owner;
 use switchboard::database::{self, Assigned, Compacted, FileError};
 use switchboard::{Limits, SecretKeySource, audit_log};
 
-use crate::cli::{AssignOwnerArgs, DbCommand};
+use self::args::AssignOwnerArgs;
+use crate::cli::DbCommand;
 use crate::config::{DATABASE_NAME, Environment, ServerSettings, Storage, read_layers, secret_keys};
 use crate::data_args::DatabaseArgs;
 use crate::failure::Failure;
+use crate::postgres_options;
 use crate::relays::{REMOTE_AGENTS_NAME, remote_agent_files};
 
 /// Runs the command and returns the text to print.
@@ -45,14 +51,12 @@ pub(crate) fn run(command: &DbCommand, environment: &Environment, folder: &Path)
             audit_log::record_offline(&database, &os_user(), "db compact", "").map_err(in_use_failure)?;
             compact(&database, &limits)
         }
-        DbCommand::AssignOwner(args) => {
-            in_file(&args.of, ASSIGN_INSTEAD, environment, folder)?;
-            assign_owner(&database(&args.of)?, args)
-        }
+        DbCommand::AssignOwner(args) => assign_owner(args, environment, folder),
         DbCommand::RotateSecretsKey(args) => {
             in_file(&args.of, ROTATE_INSTEAD, environment, folder)?;
             rotate_secrets_key(&database(&args.of)?, settings(&args.of, environment, folder)?, folder)
         }
+        DbCommand::Move(args) => moving::run(args, environment, folder),
         DbCommand::Migrate(args) => postgres::migrate(args, environment, folder),
         DbCommand::Status(args) => postgres::status(args, environment, folder),
         DbCommand::Reset(args) if postgres::is_meant(&args.of, environment, folder)? => {
@@ -65,7 +69,6 @@ pub(crate) fn run(command: &DbCommand, environment: &Environment, folder: &Path)
 /// What to do about tasks in PostgreSQL in place of each command that is for files.
 const BACKUP_INSTEAD: &str = "back it up with `pg_dump --schema SCHEMA`, or as you back up PostgreSQL otherwise; keep the key of the secrets of webhooks elsewhere";
 const COMPACT_INSTEAD: &str = "servers remove what is no longer kept while they run, and PostgreSQL gives the space back (autovacuum, or `VACUUM FULL` by hand)";
-const ASSIGN_INSTEAD: &str = "tasks in PostgreSQL stay with their owner";
 const ROTATE_INSTEAD: &str = "put the new key in front of the others in the list that every server has, and start the servers again one by one: \
     new secrets are encrypted with the first key, and old ones are read with the others, which stay in the list";
 
@@ -146,11 +149,14 @@ fn copy_cards(database: &Path, to: &Path) -> Result<String, Failure> {
         Failure::Runtime(format!("the database is in {copy}, but accepted cards cannot be copied to {place}: {error}"))
     };
     std::fs::create_dir(&folder).map_err(refuse)?;
-    for file in &files {
-        std::fs::copy(file, folder.join(file.file_name().unwrap_or_default())).map_err(refuse)?;
-    }
+    copy_cards_into(&files, &folder).map_err(refuse)?;
     let (count, place) = (files.len(), folder.display());
     Ok(format!("\naccepted cards of {count} agents: {place}; they belong into {REMOTE_AGENTS_NAME} of the data folder"))
+}
+
+fn copy_cards_into(files: &[PathBuf], folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    files.iter().try_for_each(|file| std::fs::copy(file, folder.join(file.file_name().unwrap_or_default())).map(drop))
 }
 
 /// A new key for the secrets of webhooks: made in the file of keys or, if the keys come from a variable, the first of them.
@@ -197,7 +203,7 @@ fn compact(database: &Path, limits: &Limits) -> Result<String, Failure> {
 }
 
 /// Hands tasks over, if the caller confirmed it: the old owner does not find them any more.
-fn assign_owner(database: &Path, args: &AssignOwnerArgs) -> Result<String, Failure> {
+fn assign_owner(args: &AssignOwnerArgs, environment: &Environment, folder: &Path) -> Result<String, Failure> {
     let (from, to) = (owner(&args.from), owner(&args.to));
     if !args.yes {
         let of = args.agent.as_ref().map_or(String::new(), |agent| format!(" at {agent}"));
@@ -206,9 +212,15 @@ fn assign_owner(database: &Path, args: &AssignOwnerArgs) -> Result<String, Failu
         return Err(Failure::Usage(what));
     }
     let what = format!("the tasks of {:?} are handed over to {:?}", args.from, args.to);
-    audit_log::record_offline(database, &os_user(), "db assign-owner", &what).map_err(in_use_failure)?;
-    let Assigned { tasks, agents, damaged } =
-        database::assign_owner(database, &from, &to, args.agent.as_deref()).map_err(in_use_failure)?;
+    let assigned = if postgres::is_meant(&args.of, environment, folder)? {
+        let settings = settings(&args.of, environment, folder)?;
+        postgres_options::assign_owner(&settings, environment, (&from, &to), args.agent.as_deref(), &what)?
+    } else {
+        let database = database(&args.of, environment, folder)?;
+        audit_log::record_offline(&database, &os_user(), "db assign-owner", &what).map_err(in_use_failure)?;
+        database::assign_owner(&database, &from, &to, args.agent.as_deref()).map_err(in_use_failure)?
+    };
+    let Assigned { tasks, agents, damaged } = assigned;
     let at = if agents.is_empty() { String::new() } else { format!(" at {}", agents.join(", ")) };
     let left = if damaged > 0 {
         format!("; {damaged} are damaged and stay; see switchboard db verify")

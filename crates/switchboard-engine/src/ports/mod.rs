@@ -11,6 +11,7 @@ pub mod download;
 pub mod outbox;
 pub mod outline;
 pub mod runs;
+pub mod share;
 pub mod storage;
 pub mod store;
 pub mod system;
@@ -24,6 +25,7 @@ pub use deliveries::Deliveries;
 pub use download::Links;
 pub use outbox::Outbox;
 pub use runs::Runs;
+pub use share::Share;
 pub use store::Store;
 pub use system::{
     Clock, Dispatch, Hint, HintSink, Hints, Ids, News, Webhook, WebhookAnswer, WebhookCall, WebhookError,

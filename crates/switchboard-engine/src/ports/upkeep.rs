@@ -5,6 +5,7 @@ use switchboard_core::model::{ConfigId, TaskId, TaskState, Timestamp};
 
 use super::audit::AuditLog;
 use super::calls::Calls;
+use super::share::Share;
 use super::system::ClockRecord;
 use super::task_log::StoreError;
 
@@ -19,6 +20,11 @@ pub trait Upkeep: Send + Sync {
     }
 
     fn stats(&self) -> StoreStats;
+
+    /// What part this process has of the limits that hold for all processes with this store together.
+    fn share(&self) -> Share {
+        Share::default()
+    }
 
     /// The audit log, if the store keeps one.
     fn audit(&self) -> Option<&dyn AuditLog> {

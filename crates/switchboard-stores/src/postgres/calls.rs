@@ -21,7 +21,7 @@ macro_rules! select {
         concat!(
             "select c.id, c.task_no, c.status, c.due_at, c.record, c.checksum, c.set_back_ms, c.revision, c.holder, t.id, ",
             now!(),
-            ", s.tenant, s.principal, s.agent from call c join task t using (task_no) join scope s using (scope_no) where ",
+            ", s.tenant, s.principal, s.agent, c.call_no from call c join task t using (task_no) join scope s using (scope_no) where ",
             $condition
         )
     };
@@ -32,6 +32,11 @@ const DUE: &str =
     concat!(select!("c.due_at <= "), now!(), " and ($2::text is null or c.id = $2) order by c.due_at limit $3::bigint");
 const OF_HOLDER: &str = select!("c.holder = $2::int and c.due_at is not null");
 pub(super) const AFTER: &str = select!("c.id > $2 order by c.id limit $3::bigint");
+#[cfg(feature = "sqlite")]
+pub(super) const AFTER_NUMBER: &str = select!("c.call_no > $2::bigint order by c.call_no limit $3::bigint");
+/// The column that holds the number.
+#[cfg(feature = "sqlite")]
+pub(super) const CALL_NO: usize = 14;
 
 /// A call as it was read.
 pub(super) struct Found {
@@ -42,6 +47,11 @@ pub(super) struct Found {
 }
 
 impl Found {
+    #[cfg(feature = "sqlite")]
+    pub(super) fn into_call(self) -> CallRow {
+        self.call
+    }
+
     pub(super) fn read(row: &Row) -> Result<Self, StoreError> {
         let columns = CallColumns {
             id: text::read(get(row, 0)?).into_owned(),
@@ -78,20 +88,34 @@ pub(super) async fn open(shared: &Shared, call: CallRow) -> Result<CallRow, Stor
     let checksum = of_call(call.parent.0, &call.id, status, &record);
     let params: super::connect::Params<'_> =
         &[&&*id, &call.parent.0, &status, &due_at, &record, &checksum, &shared.replica_no];
-    shared.serve(OPEN, params).await?;
+    if !shared.serve(OPEN, params).await?.is_empty() {
+        count(shared, &call, signed(call.stored_bytes())).await?;
+    }
     let found = find(shared, &call.id).await?;
     found
         .map(|found| found.call)
         .ok_or_else(|| StoreError::Unavailable(format!("the task of call {} is gone", call.id)))
 }
 
+/// Counts bytes that a call has more than before.
+async fn count(shared: &Shared, call: &CallRow, change: i64) -> Result<(), StoreError> {
+    if change != 0
+        && let Some(scope) = shared.scopes.find(shared, &call.scope).await?
+    {
+        shared.usage.add(scope.owner_no, change);
+    }
+    Ok(())
+}
+
 pub(super) async fn change(shared: &Shared, id: &str, step: CallStep) -> Result<Option<CallRow>, StoreError> {
     for _ in 0..TRIES_MAX {
         let Some(Found { mut call, revision, holder, now }) = find(shared, id).await? else { return Ok(None) };
+        let before = signed(call.stored_bytes());
         if !call.apply(&step, now) {
             return Ok(None);
         }
         if write(shared, &call, revision, holder).await? {
+            count(shared, &call, signed(call.stored_bytes()) - before).await?;
             return Ok(Some(call));
         }
     }

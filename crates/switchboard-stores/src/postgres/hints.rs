@@ -9,11 +9,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use switchboard_engine::ports::store::StoreError;
 use switchboard_engine::ports::{Hint, HintSink, Hints};
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::connect::{Connector, Driver};
 use super::error::{Failure, PostgresError};
+use super::rows::get;
 use super::store::Shared;
 use crate::hint_box::{CHANNELS, HintBox};
 
@@ -141,6 +143,22 @@ impl Presence {
             tracing::info!("connection of this replica made again");
         }
     }
+}
+
+/// Counts the processes that share the schema: those whose connection holds their name. One that has just ended is counted until PostgreSQL
+/// notices.
+pub(super) async fn count_replicas(shared: &Shared) -> Result<(), StoreError> {
+    const COUNT: &str = "
+        with held as materialized (
+                select ((classid::bigint << 32) | objid::bigint) as key from pg_locks
+                 where locktype = 'advisory' and objsubid = 1 and granted
+                   and database = (select oid from pg_database where datname = current_database()))
+        select count(*) from replica
+         where hashtextextended('switchboard replica ' || $1 || ' ' || name, 0) in (select key from held)";
+    let rows = shared.serve(COUNT, &[&shared.connector.schema]).await?;
+    let count: i64 = rows.first().map_or(Ok(1), |row| get(row, 0))?;
+    shared.share.set_processes(u32::try_from(count).unwrap_or(u32::MAX));
+    Ok(())
 }
 
 /// Drives a connection until it ends, and passes on what it is told.

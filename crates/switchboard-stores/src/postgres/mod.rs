@@ -3,6 +3,7 @@
 //!
 //! Nothing of a task is cached, so each process sees what the others wrote. A thread of its own drives the connections.
 
+mod assign_owner;
 mod audit;
 mod calls;
 mod commit;
@@ -14,6 +15,10 @@ mod fold;
 mod hints;
 mod list;
 mod migrate;
+mod moved;
+#[cfg(feature = "sqlite")]
+pub(crate) mod moving;
+mod offline;
 mod options;
 mod outlined;
 mod prune;
@@ -32,15 +37,18 @@ mod usage;
 mod verify;
 mod writer;
 
-pub use crate::checked::{AuditChain, Checked, Fault};
+pub use crate::checked::{Assigned, AuditChain, Checked, Fault};
 pub use crate::secret_keys::{SecretKeys, SecretKeysError};
+pub use assign_owner::assign_owner;
 pub use error::PostgresError;
 pub use hints::PostgresHints;
 pub use migrate::SchemaStatus;
+#[cfg(feature = "sqlite")]
+pub use moving::reopen;
 pub use options::PostgresOptions;
 pub use store::PostgresStore;
 pub use thread::{migrate, status};
 pub use verify::{read_audit, remove, verify};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

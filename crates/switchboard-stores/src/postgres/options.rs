@@ -142,7 +142,7 @@ impl PostgresOptions {
 
     /// Lets a test decide the time.
     #[cfg(test)]
-    pub(super) fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.time = TimeSource::Given(clock);
         self
     }

@@ -33,7 +33,8 @@ macro_rules! remove_sql {
                   pushes as (delete from push p using gone where p.task_no = gone.task_no returning 1),
                   marked as (insert into removal select task_no from gone on conflict do nothing returning 1)
              delete from task t using gone where t.task_no = gone.task_no
-             returning t.task_no, t.phase, t.state, t.bytes,
+             returning t.task_no, t.phase, t.state,
+                       t.bytes + coalesce((select sum(c.bytes) from call c where c.task_no = t.task_no), 0)::bigint,
                        coalesce((select s.owner_no from scope s where s.scope_no = t.scope_no), 0)"
         )
     };
@@ -179,11 +180,13 @@ async fn excess(shared: &Shared, retention: &Retention) -> Result<i64, StoreErro
 
 /// Counts all records and their bytes.
 pub(super) async fn count(shared: &Shared) -> Result<(), StoreError> {
-    // A row for each phase and state, with their number, and a row for each scope, with its bytes.
+    // A row for each phase and state, with their number, a row for each scope, with its bytes, and one with those of its calls.
     const COUNT: &str = "
 select g.phase, g.state, g.records, g.bytes, s.owner_no
   from (select phase, state, scope_no, count(*) as records, coalesce(sum(bytes), 0)::bigint as bytes
-          from task group by grouping sets ((phase, state), (scope_no))) g
+          from task group by grouping sets ((phase, state), (scope_no))
+        union all
+        select null, null, task.scope_no, 0, sum(call.bytes)::bigint from call join task using (task_no) group by task.scope_no) g
   left join scope s on s.scope_no = g.scope_no";
     let (begun, usage_begun) = (shared.totals.count_begins(), shared.usage.count_begins());
     let (mut counted, mut sums) = (Counted::default(), Sums::default());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use switchboard_core::model::{TaskId, TaskState, TaskStatus, Timestamp};
 use switchboard_engine::ports::store::{
-    Accepted, AcceptedTask, LogPage, LoggedCommit, Scope, StoreError, StoredHead, StoredTask, TaskKey,
+    Accepted, AcceptedTask, LogPage, Scope, StoreError, StoredHead, StoredTask, TaskKey,
 };
 
 use super::error::corrupt;
@@ -13,7 +13,9 @@ use super::outlined::{fold_earlier_within, fold_within};
 use super::rows::{LogRow, TaskRow, get, log_columns, now, of_accept, task_columns};
 use super::store::Shared;
 use super::text;
-use crate::record::{Chains, Contents, HistoryBounds, ParsedCommit, Want, missing, sets_status, signed, unsigned};
+use crate::record::{
+    Chains, Contents, HistoryBounds, Paging, ParsedCommit, Want, missing, sets_status, signed, unsigned,
+};
 
 /// A page of large commits holds fewer of them, so that reading a large file needs little memory.
 const LOG_PAGE_BYTES_MAX: i64 = 1 << 20;
@@ -77,7 +79,7 @@ const LOG: &str = concat!(
 
 pub(super) async fn log(shared: &Shared, key: TaskKey, after_seq: u64, limit: usize) -> Result<LogPage, StoreError> {
     let after_seq = signed(after_seq);
-    let mut page = LogPage { commits: Vec::new() };
+    let mut page = Paging::after(after_seq);
     let found = shared.read(BOUNDS, &[&key.0, &after_seq]).await?;
     let bounds = found.first().ok_or(StoreError::Pruned)?;
     let (floor_seq, seq): (i64, i64) = (get(bounds, 0)?, get(bounds, 1)?);
@@ -85,7 +87,7 @@ pub(super) async fn log(shared: &Shared, key: TaskKey, after_seq: u64, limit: us
         return Err(StoreError::Pruned);
     }
     if after_seq >= seq {
-        return Ok(page);
+        return page.finish(true, seq);
     }
     let from: Option<i64> = get(bounds, 2)?;
     let from = from.ok_or_else(|| corrupt(format_args!("a commit of task number {} is missing", key.0)))?;
@@ -99,24 +101,14 @@ pub(super) async fn log(shared: &Shared, key: TaskKey, after_seq: u64, limit: us
         parsed.push(stored);
     }
     let chunks = Chunks::read(shared, key.0, wanted).await?;
-    let mut seen_seq = after_seq;
     for (row, stored) in rows.iter().zip(parsed) {
-        let (last_seq, first_seq) = (row.columns.last_seq, row.columns.last_seq - row.columns.visible + 1);
-        // Event numbers have no gaps. The first commit may begin before the cursor, but must not begin after the next event.
-        if first_seq > seen_seq + 1 || (first_seq <= seen_seq && !page.commits.is_empty()) {
-            return Err(corrupt(format_args!("event {} is missing", seen_seq + 1)));
-        }
-        seen_seq = last_seq;
-        let events = stored.into_events(Want::Everything, Contents::All, &chunks.of(row.version()))?;
-        let (version, first_seq) = (unsigned(row.version()), unsigned(first_seq));
-        page.commits.push(LoggedCommit { version, first_seq, events: events.into() });
+        page.add(row.version(), row.columns.last_seq, row.columns.visible, || {
+            stored.into_events(Want::Everything, Contents::All, &chunks.of(row.version()))
+        })?;
     }
     let bytes = rows.iter().map(|row| row.record.len()).sum::<usize>() + chunks.bytes();
-    let is_full = page.commits.len() >= limit || signed(bytes as u64) >= LOG_PAGE_BYTES_MAX;
-    if !is_full && seen_seq < seq {
-        return Err(corrupt(format_args!("its log ends at event {seen_seq}, and it is at {seq}")));
-    }
-    Ok(page)
+    let is_full = page.commits() >= limit || signed(bytes as u64) >= LOG_PAGE_BYTES_MAX;
+    page.finish(is_full, seq)
 }
 
 const FIND_ACCEPTED: &str = concat!(

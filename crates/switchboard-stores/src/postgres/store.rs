@@ -15,7 +15,7 @@ use switchboard_engine::ports::store::{
     TaskKey,
 };
 use switchboard_engine::ports::system::ClockRecord;
-use switchboard_engine::ports::{AuditLog, Calls, Deliveries, Outbox, Quarantine, Runs, TaskLog, Upkeep};
+use switchboard_engine::ports::{AuditLog, Calls, Deliveries, Outbox, Quarantine, Runs, Share, TaskLog, Upkeep};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_postgres::Row;
@@ -58,6 +58,7 @@ pub(super) struct Shared {
     pub(super) scopes: Scopes,
     pub(super) totals: Totals,
     pub(super) usage: Usage,
+    pub(super) share: Share,
     pub(super) audit: Audit,
     pub(super) quarantine: Quarantined,
     pub(super) secrets: Option<SecretKeys>,
@@ -347,6 +348,10 @@ impl Upkeep for PostgresStore {
 
     fn stats(&self) -> StoreStats {
         StoreStats { stored_bytes: self.shared.usage.all(), ..self.shared.totals.stats() }
+    }
+
+    fn share(&self) -> Share {
+        self.shared.share.clone()
     }
 
     fn audit(&self) -> Option<&dyn AuditLog> {

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use switchboard_core::model::Timestamp;
+use switchboard_engine::ports::Share;
 use switchboard_engine::ports::system::ClockRecord;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
@@ -19,6 +20,7 @@ use super::deliveries::NO_OWNER;
 use super::error::{Failure, PostgresError};
 use super::hints::{PostgresHints, Presence};
 use super::migrate::{self, SchemaStatus};
+use super::moved::check_not_moved;
 use super::options::{PostgresOptions, TimeSource};
 use super::quarantine::Quarantined;
 use super::rows::get;
@@ -28,12 +30,14 @@ use super::tls::Tls;
 use super::totals::Totals;
 use super::usage::Usage;
 use super::writer::{self, QUEUE_MAX, Queue};
-use super::{calls, prune, runs, text};
+use super::{calls, hints, prune, runs, text};
 
 /// How long closing waits for what is queued.
 const CLOSING_S_MAX: u64 = 15;
 /// How often audit entries without a commit are written.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
+/// How often it is counted how many processes share the database.
+const REPLICAS_COUNTED_EVERY: Duration = Duration::from_secs(2);
 /// The pauses between two counts of all records. A count reads all rows, so it is followed by a pause of a hundred times its length.
 const COUNT_PAUSE_S_MIN: u64 = 30;
 const COUNT_PAUSE_S_MAX: u64 = 600;
@@ -81,7 +85,7 @@ impl StoreThread {
 }
 
 /// Runs a future on a runtime of its own, for commands, which are not on a runtime.
-pub(super) fn alone<T>(work: impl Future<Output = Result<T, PostgresError>>) -> Result<T, PostgresError> {
+pub(crate) fn alone<T>(work: impl Future<Output = Result<T, PostgresError>>) -> Result<T, PostgresError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| PostgresError(format!("no runtime could be started: {error}")))?.block_on(work)
 }
@@ -165,6 +169,7 @@ async fn open(
         .await
         .map_err(failed)?;
     let (replica_no, started_at): (i32, i64) = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
+    check_not_moved(&client).await?;
     // No other process has this name, so what it held before belongs to a process that is gone.
     client
         .execute(
@@ -204,6 +209,7 @@ async fn open(
         scopes: Scopes::default(),
         totals: Totals::default(),
         usage: Usage::default(),
+        share: Share::default(),
         audit: Audit::new(name),
         quarantine: Quarantined::default(),
         secrets: options.secrets,
@@ -216,6 +222,7 @@ async fn open(
     runs::observe_clock(&shared).await.map_err(|error| PostgresError(format!("{error:?}")))?;
     calls::void_claims(&shared).await.map_err(|error| PostgresError(format!("{error:?}")))?;
     prune::count_if_few(&shared).await.map_err(|error| PostgresError(format!("{error:?}")))?;
+    hints::count_replicas(&shared).await.map_err(|error| PostgresError(format!("{error:?}")))?;
     Ok((shared, hints, presence))
 }
 
@@ -265,18 +272,25 @@ async fn run(shared: Arc<Shared>, hints: Arc<PostgresHints>, presence: Presence,
     }
 }
 
-/// Work that comes back: audit entries without a commit, and the numbers of tasks.
+/// Work that comes back: audit entries without a commit, the number of processes, and the numbers of tasks.
 async fn tend(shared: &Shared) {
     let mut ticks = interval(FLUSH_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (pause_min, pause_max) = (Duration::from_secs(COUNT_PAUSE_S_MIN), Duration::from_secs(COUNT_PAUSE_S_MAX));
-    let mut count_at = Instant::now() + pause_min;
+    let (mut count_at, mut look_at) = (Instant::now() + pause_min, Instant::now() + REPLICAS_COUNTED_EVERY);
     loop {
         ticks.tick().await;
         if let Err(error) = shared.audit.flush(shared).await {
             tracing::warn!(?error, "entries of the audit log not written yet");
         }
         let begun = Instant::now();
+        if begun >= look_at {
+            // What was known stays until the database answers.
+            if let Err(error) = hints::count_replicas(shared).await {
+                tracing::debug!(?error, "processes not counted");
+            }
+            look_at = begun + REPLICAS_COUNTED_EVERY;
+        }
         if begun < count_at {
             continue;
         }

@@ -1,8 +1,6 @@
 //! Checks a database, with its servers running or not, as it was at one moment: every row against its checksum, every task against its
 //! log, the messages accepted, and the chains of the audit log. It reads one commit at a time. Also what removes a schema.
 
-use std::time::Duration;
-
 use switchboard_core::lifecycle::{Event, Head};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::audit::{AuditHash, ChainPosition, StoredEntry};
@@ -12,42 +10,46 @@ use tokio_postgres::{Client, Row};
 
 use super::calls::{AFTER as CALLS_AFTER, Found};
 use super::deliveries::{push_columns, read_push};
-use super::error::{Failure, PostgresError};
+use super::error::PostgresError;
 use super::migrate;
+use super::offline::{failed, refuse_if_running};
 use super::options::PostgresOptions;
 use super::rows::{AFTER_TASK, LogRow, TaskRow, get, log_columns, of_accept, of_chunk, read_scope, task_columns};
 use super::text;
 use super::thread::{alone, connector, single_client};
-use crate::checked::{AuditChain, Checked, Fault};
+use crate::checked::{AuditChain, Checked, Fault, told};
 use crate::checksum::ContentHash;
 use crate::record::{ChunkSource, Contents, ParsedCommit, Want, signed, unsigned};
 
 /// How many rows are read at once.
 const ROWS_PAGE: i64 = 256;
-/// How often, and after which pause, it is asked whether a server has ended.
-const GONE_TRIES: u32 = 20;
-const GONE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Checks a database and reports each fault as it is found.
 ///
 /// # Errors
 /// When it cannot be reached, or its schema is not that of this build. Damage is reported as a fault, not as an error.
 pub fn verify(options: &PostgresOptions, tell: &mut dyn FnMut(Fault)) -> Result<Checked, PostgresError> {
-    alone(async {
-        let client = at_one_moment(options).await?;
-        let mut inspection = Inspection { client: &client, checked: Checked::default(), tell };
-        inspection.tasks().await?;
-        inspection.strays().await?;
-        inspection.webhooks().await?;
-        inspection.accepted().await?;
-        inspection.calls().await?;
-        for chain in chains(&client, &mut |_, _| inspection.checked.audit_entries += 1).await? {
-            if let Some(why) = chain.broken {
-                inspection.fault(None, format!("the audit log is broken: {why} (chain {})", chain.id));
-            }
+    alone(verify_at_once(options, tell))
+}
+
+/// As [`verify`], on the runtime of the caller.
+pub(super) async fn verify_at_once(
+    options: &PostgresOptions,
+    tell: &mut dyn FnMut(Fault),
+) -> Result<Checked, PostgresError> {
+    let client = at_one_moment(options).await?;
+    let mut inspection = Inspection { client: &client, checked: Checked::default(), tell };
+    inspection.tasks().await?;
+    inspection.strays().await?;
+    inspection.webhooks().await?;
+    inspection.accepted().await?;
+    inspection.calls().await?;
+    for chain in chains(&client, &mut |_, _| inspection.checked.audit_entries += 1).await? {
+        if let Some(why) = chain.broken {
+            inspection.fault(None, format!("the audit log is broken: {why} (chain {})", chain.id));
         }
-        Ok(inspection.checked)
-    })
+    }
+    Ok(inspection.checked)
 }
 
 /// Checks every chain of the audit log, one for each server, and shows each entry that follows the one before it, with that one's position.
@@ -75,22 +77,9 @@ pub fn remove(options: &PostgresOptions) -> Result<bool, PostgresError> {
         if status.found == 0 {
             return Ok(false);
         }
-        let mut in_use = String::new();
-        // Each server holds a lock by its name.
-        const RUNNING: &str = "
-            select string_agg(name, ', ') from replica
-             where not pg_try_advisory_xact_lock(hashtextextended('switchboard replica ' || $1 || ' ' || name, 0))";
-        for _ in 0..GONE_TRIES {
-            let row = client.query_one(RUNNING, &[&options.schema]).await.map_err(failed)?;
-            let Some(running) = row.try_get::<_, Option<String>>(0).map_err(failed)? else {
-                let sql = format!("drop schema \"{}\" cascade", options.schema);
-                return client.batch_execute(&sql).await.map(|()| true).map_err(failed);
-            };
-            in_use = running;
-            // PostgreSQL may not have noticed yet that a server has just ended.
-            tokio::time::sleep(GONE_PAUSE).await;
-        }
-        Err(PostgresError(format!("servers use the database ({}); stop them first", text::read(&in_use))))
+        refuse_if_running(&client, &options.schema).await?;
+        let sql = format!("drop schema \"{}\" cascade", options.schema);
+        client.batch_execute(&sql).await.map(|()| true).map_err(failed)
     })
 }
 
@@ -105,19 +94,8 @@ async fn at_one_moment(options: &PostgresOptions) -> Result<Client, PostgresErro
     Ok(client)
 }
 
-fn failed(error: tokio_postgres::Error) -> PostgresError {
-    PostgresError::from(Failure::from(error))
-}
-
 fn unreadable(error: StoreError) -> PostgresError {
     PostgresError(told(&error))
-}
-
-fn told(error: &StoreError) -> String {
-    match error {
-        StoreError::Unavailable(text) | StoreError::Corrupt(text) | StoreError::Damaged(text) => text.clone(),
-        StoreError::Pruned => "it is no longer kept".to_owned(),
-    }
 }
 
 struct Inspection<'a> {
@@ -354,7 +332,7 @@ impl ChunkSource for Pieces {
     }
 }
 
-fn is_accept_whole(row: &Row) -> Result<bool, StoreError> {
+pub(super) fn is_accept_whole(row: &Row) -> Result<bool, StoreError> {
     let (key, digest): (&[u8], &[u8]) = (get(row, 0)?, get(row, 1)?);
     let (Ok(key), Ok(digest)) = (key.try_into(), digest.try_into()) else { return Ok(false) };
     let Ok(turn) = u32::try_from(get::<i64>(row, 3)?) else { return Ok(false) };

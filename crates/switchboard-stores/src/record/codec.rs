@@ -126,6 +126,41 @@ impl<'a> ParsedCommit<'a> {
     }
 }
 
+/// A record with other numbers for its chunks; none if it has no chunks. `number` is told the numbers of one content, in
+/// the order of the record, and gives the first of the new ones.
+#[cfg(all(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn renumber(
+    record: &str,
+    number: &mut dyn FnMut(std::ops::Range<i64>) -> i64,
+) -> Result<Option<String>, StoreError> {
+    // The text is written like this by `encode`, and most records have none. Contents that look like it cost a parse.
+    if !record.contains("\"chunks\":{") {
+        return Ok(None);
+    }
+    let mut stored = parse_commit(record)?;
+    let mut has_chunks = false;
+    for event in &mut stored.events {
+        let parts = match event {
+            StoredEvent::Artifact { artifact, .. } => &mut artifact.parts,
+            StoredEvent::Replied { message } => &mut message.parts,
+            event => match event.message_mut() {
+                Some(message) => &mut message.parts,
+                None => continue,
+            },
+        };
+        for chunks in parts.iter_mut().filter_map(|part| part.chunks.as_mut()) {
+            has_chunks = true;
+            chunks.first = number(chunks.first..chunks.first.saturating_add(chunks.count));
+        }
+    }
+    if !has_chunks {
+        return Ok(None);
+    }
+    let mut record = Vec::with_capacity(record.len() + 16);
+    append(&mut record, &stored).map_err(corrupt)?;
+    String::from_utf8(record).map(Some).map_err(corrupt)
+}
+
 /// Which messages of a commit are read with their contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {

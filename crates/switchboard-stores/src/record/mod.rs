@@ -8,9 +8,12 @@ mod downloading;
 mod folding;
 mod form;
 mod outlining;
+mod paging;
 mod writes;
 
 pub(crate) use call::{CallColumns, decode_call, encode_call};
+#[cfg(all(feature = "sqlite", feature = "postgres"))]
+pub(crate) use codec::renumber;
 pub(crate) use codec::{
     Contents, Encoded, ParsedCommit, Want, decode, decode_artifacts, encode, encode_artifacts,
     is_only_checkpoint_and_artifacts, phase_from_number, phase_number, sets_status, state_from_number, state_number,
@@ -23,6 +26,7 @@ pub(crate) use folding::{Chains, Folding, HistoryBounds, missing, signed, unsign
 pub(crate) use form::Chunk as StoredChunk;
 pub(crate) use form::{ChunkSource, StoredPart};
 pub(crate) use outlining::{Gathering, OutlinedWrite, make_earlier, too_large};
+pub(crate) use paging::Paging;
 pub(crate) use writes::{Write, decode_writes, is_named};
 
 /// The number of the form that is written. A reader refuses numbers it does not know.

@@ -14,17 +14,7 @@ use super::error::Failure;
 use super::ledger::find_scope_no;
 use super::open::{Opened, SqliteOptions, open};
 use super::rows::{TASK_COLUMNS, task_columns};
-
-/// What was handed over.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Assigned {
-    /// How many tasks the new owner has got.
-    pub tasks: u64,
-    /// The agents whose tasks they are, in order.
-    pub agents: Vec<String>,
-    /// Tasks that stay with the old owner, because their row is damaged.
-    pub damaged: u64,
-}
+pub use crate::checked::Assigned;
 
 /// Hands the tasks of one owner over to another, those of one agent or of all. It is one transaction: all of them, or none.
 ///

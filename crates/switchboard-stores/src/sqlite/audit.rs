@@ -232,13 +232,18 @@ fn begin_chain(connection: &Connection) -> Result<Chain, Failure> {
 fn write_chain(connection: &Connection, chain: &Chain) -> Result<(), Failure> {
     let columns =
         ChainColumns { chain_no: chain.chain_no, id: chain.id.clone(), anchor: chain.anchor, last_no: chain.last.no };
+    insert_chain(connection, &columns)
+}
+
+/// Writes the row of a chain, in the place of the one that is there.
+pub(super) fn insert_chain(connection: &Connection, columns: &ChainColumns) -> Result<(), Failure> {
     let mut write = connection.prepare_cached(
         "INSERT INTO audit_chain (chain_no, id, anchor_no, anchor_hash, last_no, checksum)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT DO UPDATE SET anchor_no = excluded.anchor_no, anchor_hash = excluded.anchor_hash,
                                        last_no = excluded.last_no, checksum = excluded.checksum",
     )?;
-    let ChainColumns { chain_no, id, anchor, last_no } = &columns;
+    let ChainColumns { chain_no, id, anchor, last_no } = columns;
     let checksum = columns.checksum();
     write.execute(params![chain_no, id, signed(anchor.no), anchor.hash.0, signed(*last_no), checksum])?;
     Ok(())

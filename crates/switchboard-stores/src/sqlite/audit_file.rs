@@ -96,7 +96,12 @@ pub fn append_audit_unless_old(database: &Path, clock: Arc<dyn Clock>, entry: Au
     append_audit(database, clock, entry).map(|()| true)
 }
 
-fn write_one(connection: &Connection, clock: Arc<dyn Clock>, epoch: i64, entry: AuditEntry) -> Result<(), Failure> {
+pub(super) fn write_one(
+    connection: &Connection,
+    clock: Arc<dyn Clock>,
+    epoch: i64,
+    entry: AuditEntry,
+) -> Result<(), Failure> {
     let queue = Arc::new(AuditQueue::default());
     queue.push(entry);
     let shares = LedgerShares { audit: queue, ..LedgerShares::offline() };

@@ -62,6 +62,19 @@ pub(super) fn calls_of(connection: &Connection, parent: TaskKey) -> Result<Vec<C
     Ok(calls)
 }
 
+/// Calls with their numbers, in the order of them.
+#[cfg(feature = "postgres")]
+pub(super) fn calls_after(connection: &Connection, after: i64, limit: i64) -> Result<Vec<(i64, CallRow)>, Failure> {
+    let mut select = connection.prepare_cached(&select("call.call_no > ?1 ORDER BY call.call_no LIMIT ?2"))?;
+    let mut rows = select.query([after, limit])?;
+    let mut calls = Vec::new();
+    while let Some(row) = rows.next()? {
+        let Found { call_no, call } = found(row)?;
+        calls.push((call_no, call));
+    }
+    Ok(calls)
+}
+
 pub(super) fn next_call_at(connection: &Connection) -> Result<Option<Timestamp>, Failure> {
     let mut select = connection.prepare_cached("SELECT min(due_at) FROM call WHERE due_at IS NOT NULL")?;
     let next: Option<i64> = select.query_row([], |row| row.get(0))?;

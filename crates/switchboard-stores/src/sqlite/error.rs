@@ -71,6 +71,11 @@ pub enum FileError {
         path: PathBuf,
         source: rusqlite::Error,
     },
+    /// Its tasks were moved to another database, or are being moved.
+    Moved {
+        path: PathBuf,
+        why: String,
+    },
     /// The keys of the secrets in the file cannot be used.
     SecretKeys {
         path: PathBuf,
@@ -149,6 +154,7 @@ impl fmt::Display for FileError {
             } => {
                 write!(f, "{}: {text}", path.display())
             }
+            Self::Moved { path, why } => write!(f, "{}: {why}", path.display()),
             Self::SecretKeys { path, why } => {
                 write!(f, "{} has secrets of webhooks whose keys cannot be used: {why}", path.display())
             }
@@ -174,6 +180,7 @@ impl std::error::Error for FileError {
             | Self::BrokenLink { .. }
             | Self::Unmerged { .. }
             | Self::Exists { .. }
+            | Self::Moved { .. }
             | Self::SecretKeys { .. }
             | Self::Store { .. } => None,
         }

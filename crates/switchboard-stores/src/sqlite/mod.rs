@@ -26,6 +26,9 @@ mod ledger;
 mod list;
 mod lock;
 mod migrate;
+mod moved;
+#[cfg(feature = "postgres")]
+pub(crate) mod moving;
 mod open;
 mod outbox;
 mod outlined;
@@ -56,6 +59,8 @@ pub use backup::backup;
 pub use compact::{Compacted, Contents, compact};
 pub use error::FileError;
 pub use files::files;
+#[cfg(feature = "postgres")]
+pub use moving::reopen;
 pub use open::{SqliteOptions, Synchronous};
 pub use reset::reset;
 pub use secrets::{Resealed, SecretKeySource, reseal, rotate_secret_keys, secret_key_file};
@@ -63,4 +68,4 @@ pub use store::SqliteStore;
 pub use verify::{Checked, Fault, verify, verify_with_keys};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

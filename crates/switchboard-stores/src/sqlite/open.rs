@@ -14,6 +14,7 @@ use super::files::{beside, create_private_folder, folder_of, open_private};
 use super::ledger::{read_meta, write_meta};
 use super::lock::FileLock;
 use super::migrate::{migrate, schema_version};
+use super::moved::check_not_moved;
 use super::presence::{check_not_lost, resolve};
 use super::schema::MIGRATIONS;
 use super::secrets::SecretKeySource;
@@ -87,6 +88,22 @@ const WAL_BYTES_KEPT: i64 = 64 << 20;
 const BUSY_WAIT_MS: i64 = 5_000;
 
 pub(super) fn open(path: &Path, options: &SqliteOptions, now: Timestamp) -> Result<Opened, FileError> {
+    open_if(path, options, now, check_not_moved)
+}
+
+/// As [`open`], also for a file that is moved to another database or from one.
+#[cfg(feature = "postgres")]
+pub(super) fn open_to_move(path: &Path, options: &SqliteOptions, now: Timestamp) -> Result<Opened, FileError> {
+    open_if(path, options, now, |_, _| Ok(()))
+}
+
+/// Opens a file if `check` does not refuse it, before anything in it is changed.
+fn open_if(
+    path: &Path,
+    options: &SqliteOptions,
+    now: Timestamp,
+    check: impl FnOnce(&Connection, &Path) -> Result<(), FileError>,
+) -> Result<Opened, FileError> {
     let folder = folder_of(path);
     create_private_folder(folder).map_err(|source| FileError::of_writing(folder.to_owned(), source))?;
     let path = &*resolve(path)?;
@@ -100,6 +117,7 @@ pub(super) fn open(path: &Path, options: &SqliteOptions, now: Timestamp) -> Resu
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)
             .map_err(sql)?;
     writer.pragma_update(None, "busy_timeout", BUSY_WAIT_MS).map_err(sql)?;
+    check(&writer, path)?;
     migrate(&mut writer, path, MIGRATIONS)?;
     configure_writer(&writer, options).map_err(sql)?;
     let clock = wall_clock::read(&writer).map_err(sql)?;

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Part, PushConfig, TaskId, Timestamp};
-use switchboard_engine::ports::store::{LogPage, LoggedCommit, Scope, StoreError, StoredHead, StoredTask, TaskKey};
+use switchboard_engine::ports::store::{LogPage, Scope, StoreError, StoredHead, StoredTask, TaskKey};
 
 use super::checksums::{damaged_owner, of_scope};
 use super::deliveries::{PUSH_COLUMNS, push_columns};
@@ -15,7 +15,7 @@ use super::outlined::fold_within;
 use super::quarantine::Quarantined;
 use super::rows::{AFTER_TASK, LOG_COLUMNS, LogRow, TASK_COLUMNS, TaskRow, log_no, task_columns, task_row};
 use super::secrets::Secrets;
-use crate::record::{HistoryBounds, Want, decode, missing, signed, unsigned};
+use crate::record::{HistoryBounds, Paging, Want, decode, missing, signed};
 
 /// A page of large commits holds fewer of them, so that reading a large file needs little memory.
 const LOG_PAGE_BYTES_MAX: usize = 1 << 20;
@@ -80,9 +80,9 @@ pub(super) fn log(connection: &Connection, key: TaskKey, after_seq: u64, limit: 
         if after_seq < floor_seq {
             return Err(StoreError::Pruned.into());
         }
-        let mut page = LogPage { commits: Vec::new() };
+        let mut page = Paging::after(after_seq);
         if after_seq >= seq {
-            return Ok(page);
+            return Ok(page.finish(true, seq)?);
         }
         let from = first_version_after(connection, key.0, after_seq, floor_version + 1..=version)?;
         let sql = format!(
@@ -91,28 +91,17 @@ pub(super) fn log(connection: &Connection, key: TaskKey, after_seq: u64, limit: 
         );
         let mut select = connection.prepare_cached(&sql)?;
         let mut rows = select.query(params![log_no(key.0, from), log_no(key.0, version), signed(limit as u64)])?;
-        let (mut bytes, mut seen_seq) = (0, after_seq);
+        let mut bytes = 0;
         while let Some(row) = rows.next()?.filter(|_| bytes < LOG_PAGE_BYTES_MAX) {
             let found = LogRow::read(row)?;
-            let (last_seq, first_seq) = (found.columns.last_seq, found.columns.last_seq - found.columns.visible + 1);
-            // Event numbers have no gaps. The first commit may begin before the cursor, but must not begin after the
-            // next event.
-            if first_seq > seen_seq + 1 || (first_seq <= seen_seq && !page.commits.is_empty()) {
-                return Err(StoreError::Corrupt(format!("event {} is missing", seen_seq + 1)).into());
-            }
-            seen_seq = last_seq;
-            let events: Vec<Event> = decode(found.record, Want::Everything, &Chunks(connection))?;
-            bytes += found.record.len() + events.iter().map(artifact_bytes).sum::<usize>();
-            page.commits.push(LoggedCommit {
-                version: unsigned(found.version()),
-                first_seq: unsigned(first_seq),
-                events: events.into(),
-            });
+            page.add(found.version(), found.columns.last_seq, found.columns.visible, || {
+                let events: Vec<Event> = decode(found.record, Want::Everything, &Chunks(connection))?;
+                bytes += found.record.len() + events.iter().map(artifact_bytes).sum::<usize>();
+                Ok(events)
+            })?;
         }
-        if page.commits.len() < limit && bytes < LOG_PAGE_BYTES_MAX && seen_seq != seq {
-            return Err(StoreError::Corrupt(format!("its log ends at event {seen_seq}, and it is at {seq}")).into());
-        }
-        Ok(page)
+        let is_full = page.commits() >= limit || bytes >= LOG_PAGE_BYTES_MAX;
+        Ok(page.finish(is_full, seq)?)
     })
 }
 

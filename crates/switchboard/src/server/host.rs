@@ -20,7 +20,7 @@ use switchboard_engine::memory::{MemoryStore, STORAGE_BYTES_MAX_DEFAULT};
 use switchboard_engine::ports::audit::AuditEntry;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use switchboard_engine::ports::store::{COMMIT_MICROS_BOUNDS, OverStorage, Scope};
-use switchboard_engine::ports::{Clock, Hints, Links, Store};
+use switchboard_engine::ports::{Clock, Hints, Links, Share, Store};
 use switchboard_engine::push::OutboxAdmin;
 use switchboard_engine::runs::{RunCounters, RunEnd};
 use switchboard_engine::supervisor::Supervisor;
@@ -186,6 +186,11 @@ impl Host {
 
     pub(crate) fn operations(&self) -> Option<Arc<dyn Operations>> {
         self.engine.clone().map(|engine| Arc::new(EngineOperations(engine)) as Arc<dyn Operations>)
+    }
+
+    /// What part this server has of the limits that are for all servers with its store together.
+    pub(crate) fn share(&self) -> Share {
+        self.engine.as_ref().map(Engine::share).unwrap_or_default()
     }
 
     /// The bytes of the artifacts of one of the engine's agents.

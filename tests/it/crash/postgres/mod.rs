@@ -7,10 +7,13 @@ mod chaos;
 mod commands;
 mod followers;
 mod hints;
+mod moving;
 mod restarted;
-mod rolling;
+pub(super) mod rolling;
+mod shares;
 mod takeover;
 
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,11 +29,11 @@ use super::process::{Server, binary, free_addr, without_settings};
 const KEY: &str = "swkey_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
 /// Servers that share a database.
-struct Cluster<'a> {
-    postgres: &'a Postgres,
+pub(super) struct Cluster<'a> {
+    pub(super) postgres: &'a Postgres,
     /// The address of the database.
     url: String,
-    schema: String,
+    pub(super) schema: String,
     /// The address of NATS, if it carries the hints.
     hints: Option<String>,
     /// Where the servers run; what is written into it are their settings.
@@ -46,7 +49,7 @@ impl Cluster<'static> {
 }
 
 impl<'a> Cluster<'a> {
-    fn on(postgres: &'a Postgres) -> Self {
+    pub(super) fn on(postgres: &'a Postgres) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let schema = format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().unwrap();
@@ -56,12 +59,17 @@ impl<'a> Cluster<'a> {
     }
 
     /// Settings of all servers that are started from now on.
-    fn configure(&self, settings: &str) {
+    pub(super) fn configure(&self, settings: &str) {
         std::fs::write(self.folder.path().join("switchboard.toml"), format!("[server]\n{settings}\n")).unwrap();
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(binary());
+        self.command_of(&binary(), arguments)
+    }
+
+    /// The same for another binary.
+    pub(super) fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         without_settings(&mut command);
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
         command.env("SWITCHBOARD_STORE", &self.url).env("SWITCHBOARD_STORE_SCHEMA", &self.schema);
@@ -86,23 +94,23 @@ impl<'a> Cluster<'a> {
 }
 
 /// Sends and does not wait for the task to end; returns its id.
-fn begin(server: &Server, message_id: &str, text: &str) -> String {
+pub(super) fn begin(server: &Server, message_id: &str, text: &str) -> String {
     let mut send = message(message_id, text);
     send["configuration"] = json!({"returnImmediately": true});
     let sent = call(server.addr, "SendMessage", send).expect("the server is up");
     sent["task"]["id"].as_str().expect("a task has an id").to_owned()
 }
 
-fn get(server: &Server, id: &str) -> Value {
+pub(super) fn get(server: &Server, id: &str) -> Value {
     call(server.addr, "GetTask", json!({"id": id})).expect("the server is up")
 }
 
-fn follow(server: &Server, id: &str, after: u64) -> impl Iterator<Item = Event> + use<> {
+pub(super) fn follow(server: &Server, id: &str, after: u64) -> impl Iterator<Item = Event> + use<> {
     stream(server.addr, "SubscribeToTask", json!({"id": id}), Some(after))
 }
 
 /// Holds what a follower saw of a task, from its first event to its last, against what is stored of it.
-fn check_followed(seen: &[Event], task: &Value) {
+pub(super) fn check_followed(seen: &[Event], task: &Value) {
     let numbers: Vec<u64> = seen.iter().map(|event| event.id).collect();
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "none is missing and none comes twice");
     assert_eq!(seen[seen.len() - 1].result["statusUpdate"]["status"]["state"], task["status"]["state"], "{task}");

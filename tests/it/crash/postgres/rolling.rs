@@ -85,7 +85,7 @@ fn three_servers_are_deployed_ten_times_without_a_failed_request() {
 }
 
 /// Sends a message, at one server after the other, until it is answered; gives the id of its task, or what went wrong.
-fn send(addrs: &[SocketAddr], client: usize, params: &Value) -> Result<String, String> {
+pub(in super::super) fn send(addrs: &[SocketAddr], client: usize, params: &Value) -> Result<String, String> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}).to_string();
     for attempt in client.. {
         let addr = addrs[attempt % addrs.len()];

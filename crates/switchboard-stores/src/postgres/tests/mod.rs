@@ -1,9 +1,11 @@
 //! Runs the store contract on PostgreSQL, with two handles that share only the data, and tests what only this store has. The tests
 //! start a server of their own, so they are ignored unless they are asked for, as `scripts/test` does.
 
+mod assigning;
 mod hints;
 mod migrating;
 mod refusals;
+mod sharing;
 mod usage;
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,13 +22,13 @@ use super::{PostgresOptions, PostgresStore, SecretKeys};
 const BEGIN: Timestamp = Timestamp::from_ms(1_750_000_000_000);
 
 /// The server of all tests. It ends with this process.
-fn server() -> &'static Postgres {
+pub(crate) fn server() -> &'static Postgres {
     static SERVER: OnceLock<Postgres> = OnceLock::new();
     SERVER.get_or_init(Postgres::start)
 }
 
 /// A name that no other test uses.
-fn new_schema() -> String {
+pub(crate) fn new_schema() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("test_{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
@@ -126,6 +128,10 @@ mod contract {
         make
     );
     switchboard_engine::calls_contract!(
+        #[ignore = "starts PostgreSQL"]
+        make
+    );
+    switchboard_engine::counted_calls_contract!(
         #[ignore = "starts PostgreSQL"]
         make
     );

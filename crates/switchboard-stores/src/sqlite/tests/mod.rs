@@ -15,7 +15,7 @@ mod long;
 mod power_cut;
 mod recent;
 mod restarts;
-mod sample;
+pub(crate) mod sample;
 mod schema;
 mod secrets;
 mod shell;
@@ -40,14 +40,14 @@ use tempfile::TempDir;
 use super::{SecretKeySource, SecretKeys, SqliteOptions, SqliteStore, Synchronous, verify};
 
 /// A store on its own file, which is deleted when the test ends.
-struct OnFile {
+pub(crate) struct OnFile {
     // Dropped before the folder that contains its file.
-    store: Option<SqliteStore>,
-    clock: Arc<ManualClock>,
-    options: SqliteOptions,
-    folder: TempDir,
+    pub(crate) store: Option<SqliteStore>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) options: SqliteOptions,
+    pub(crate) folder: TempDir,
     /// Set if the test has damaged the file, so that it is not verified at the end.
-    is_damaged: bool,
+    pub(crate) is_damaged: bool,
     _watchdog: Watchdog,
 }
 
@@ -84,16 +84,16 @@ impl OnFile {
         subject
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("data").join("tasks.db")
     }
 
     /// Another connection to the file, which may read while the store uses it.
-    fn connect(&self) -> rusqlite::Connection {
+    pub(crate) fn connect(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.path()).unwrap()
     }
 
-    fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.store = None;
     }
 
@@ -163,7 +163,7 @@ fn quick() -> SqliteOptions {
     SqliteOptions { synchronous: Synchronous::Normal, idle, secrets, ..SqliteOptions::default() }
 }
 
-fn make() -> OnFile {
+pub(crate) fn make() -> OnFile {
     OnFile::new(quick())
 }
 

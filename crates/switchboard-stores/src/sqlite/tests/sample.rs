@@ -13,16 +13,16 @@ use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, Decision};
 use switchboard_engine::ports::calls::{CallRow, CallStatus, CallStep};
 use switchboard_engine::ports::store::{Accept, DeliveryOutcome, PushChange, Release};
 
-pub(super) struct Sample {
-    pub(super) writers: Vec<RecordWriter>,
+pub(crate) struct Sample {
+    pub(crate) writers: Vec<RecordWriter>,
     /// The index of the task whose run is at work at the end.
-    pub(super) running: usize,
+    pub(crate) running: usize,
     /// The task with two webhooks: one has delivered up to event 2, one is a dead letter.
-    pub(super) pushing: usize,
-    pub(super) accept: Accept,
+    pub(crate) pushing: usize,
+    pub(crate) accept: Accept,
 }
 
-pub(super) async fn write(subject: &dyn Subject) -> Sample {
+pub(crate) async fn write(subject: &dyn Subject) -> Sample {
     let mut done = RecordWriter::new(scope("acme", "ann", "echo"), "task-done", "talk");
     let opening = done.opening(subject, "hello \u{0} 🦀");
     let mut commit = done.commit(subject, vec![opening]);
@@ -96,7 +96,7 @@ async fn write_calls(subject: &dyn Subject, running: &RecordWriter, paused: &Rec
 }
 
 /// Checks that a store holds the calls of the sample.
-pub(super) async fn check_calls(subject: &dyn Subject) {
+pub(crate) async fn check_calls(subject: &dyn Subject) {
     let calls = subject.store().calls().expect("calls are kept");
     let cases = [
         ("call-inline", "task-running", CallStatus::Inline, None),
@@ -111,7 +111,7 @@ pub(super) async fn check_calls(subject: &dyn Subject) {
 }
 
 /// Checks that a store holds the sample, except the calls, which old files do not have.
-pub(super) async fn check(subject: &dyn Subject, sample: &mut Sample) {
+pub(crate) async fn check(subject: &dyn Subject, sample: &mut Sample) {
     for writer in &sample.writers {
         writer.check(subject).await;
     }

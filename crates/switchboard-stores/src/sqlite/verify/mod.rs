@@ -12,7 +12,6 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use switchboard_core::model::Timestamp;
-use switchboard_engine::ports::store::StoreError;
 
 use super::FileError;
 use super::SecretKeys;
@@ -28,6 +27,7 @@ use super::recent::{FIRST_RECENT, LAST_RECENT};
 use super::schema::MIGRATIONS;
 use super::secrets::{SECRETS_SEALED, secret_key_file};
 use super::wall_clock::{HELD_UNTIL, SEEN};
+use crate::checked::told;
 pub use crate::checked::{Checked, Fault};
 
 /// How many faults SQLite reports at most.
@@ -266,12 +266,5 @@ impl Inspection<'_> {
             self.fault(None, format!("task number {given} was given already, and would be given again"));
         }
         Ok(())
-    }
-}
-
-fn told(error: &StoreError) -> String {
-    match error {
-        StoreError::Unavailable(text) | StoreError::Corrupt(text) | StoreError::Damaged(text) => text.clone(),
-        StoreError::Pruned => "it is no longer kept".to_owned(),
     }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 
 use super::super::error::Failure;
+use super::super::moved::MOVE_TABLE;
 use super::super::schema::MIGRATIONS;
 use super::Inspection;
 
@@ -36,9 +37,11 @@ impl Inspection<'_> {
 }
 
 fn schema_of(connection: &Connection) -> Result<Schema, Failure> {
-    // Tables of SQLite's ANALYZE are not damage.
-    let mut select =
-        connection.prepare("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'")?;
+    // Tables of SQLite's ANALYZE are not damage, nor is the mark of a file that is moved.
+    let sql = format!(
+        "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' AND name <> '{MOVE_TABLE}'"
+    );
+    let mut select = connection.prepare(&sql)?;
     let rows = select.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }

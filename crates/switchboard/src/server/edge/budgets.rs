@@ -16,6 +16,7 @@ use http::Response;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Principal;
 use switchboard_engine::budget::{Budget, Charge, OverBudget};
+use switchboard_engine::ports::Share;
 use tokio::time::Instant;
 
 use crate::server::authentication::OnRefusal;
@@ -67,13 +68,15 @@ pub(crate) struct Budgets {
 }
 
 impl Budgets {
-    pub(crate) fn new(limits: &ServerLimits) -> Self {
+    /// The limits of one caller are for all servers with the same store together; those of bytes are for the memory of this one.
+    pub(crate) fn new(limits: &ServerLimits, share: &Share) -> Self {
+        let rate = |per_second| Rate::new(per_second, share.clone());
         Self {
             bodies: Budget::new(limits.body_bytes_held_max, limits.body_bytes_held_per_caller_max),
             replies: Budget::new(limits.reply_bytes_held_max, limits.reply_bytes_held_per_caller_max),
-            streams: Budget::new(limits.streams_max.into(), limits.streams_per_caller_max.into()),
-            callers: limits.caller_requests_per_second_max.map(Rate::new),
-            addresses: limits.address_requests_per_second_max.map(Rate::new),
+            streams: Budget::new(limits.streams_max.into(), limits.streams_per_caller_max.into()).shared(share.clone()),
+            callers: limits.caller_requests_per_second_max.map(rate),
+            addresses: limits.address_requests_per_second_max.map(rate),
         }
     }
 
@@ -261,6 +264,8 @@ fn refusal(reason: String) -> ProtocolError {
 /// Requests per second of each holder: a bucket that fills at that rate, and holds what may come at once.
 pub(crate) struct Rate {
     per_second: u32,
+    /// What part of it is for this server.
+    share: Share,
     hashing: RandomState,
     shards: Vec<Mutex<HashMap<Holder, Bucket>>>,
     pub(crate) refused: AtomicU64,
@@ -275,13 +280,15 @@ struct Bucket {
 impl Rate {
     const SHARDS: usize = 16;
 
-    fn new(per_second: u32) -> Self {
+    fn new(per_second: u32, share: Share) -> Self {
         let shards = (0..Self::SHARDS).map(|_| Mutex::default()).collect();
-        Self { per_second: per_second.max(1), hashing: RandomState::new(), shards, refused: AtomicU64::new(0) }
+        Self { per_second: per_second.max(1), share, hashing: RandomState::new(), shards, refused: AtomicU64::new(0) }
     }
 
     fn admit(&self, holder: &Holder, whose: &str, now: Instant) -> Result<(), ProtocolError> {
-        let (per_second, full) = (f64::from(self.per_second), f64::from(self.per_second.saturating_mul(RATE_BURST_S)));
+        let per_second = self.share.of_rate(f64::from(self.per_second));
+        // A bucket that cannot hold one request would admit none.
+        let full = (per_second * f64::from(RATE_BURST_S)).max(1.0);
         let shard = usize::try_from(self.hashing.hash_one(holder)).unwrap_or_default() % Self::SHARDS;
         let mut buckets = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
         let filled = |bucket: &Bucket| {

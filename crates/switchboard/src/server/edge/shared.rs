@@ -286,7 +286,7 @@ impl Parts {
         let operations = self.host.operations();
         self.reloads.keep_fresh(self.host.supervisor(), operations.as_ref());
         let cors = self.cors.with_api_key_header(authentication.api_key_header().cloned());
-        let budgets = Budgets::new(&self.limits);
+        let budgets = Budgets::new(&self.limits, &self.host.share());
         let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
         Shared {
             gate: HostCheck::new(host_rule, self.public_url.as_ref(), certified_host)
