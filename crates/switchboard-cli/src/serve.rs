@@ -234,6 +234,9 @@ fn with_rules(
     if let Some(keys) = config.signing_keys {
         builder = builder.signing_keys(keys);
     }
+    if let Some(otlp) = config.otlp {
+        builder = builder.otlp(otlp);
+    }
     if let Some(dialect) = server.default_version.value {
         builder = builder.default_version(dialect);
     }

@@ -105,6 +105,26 @@ const TRACEBACK: &str =
     "printf 'Traceback in /srv/secret/tool.py\\n2026-01-01 ERROR forged line\\n\\033[2Jhunter2' >&2; exit 3";
 
 #[test]
+fn lines_about_tasks_and_refusals_have_the_id_of_their_trace() {
+    let folder = folder();
+    let server = Served::start(folder.path(), &["--exec", "exit 3", "--exec-shell"], "info");
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let with_trace = |line: &str| format!("{line} HTTP/1.1\r\ntraceparent: 00-{trace}-b7ad6b7169203331-00");
+    let message = r#"{"message":{"messageId":"m-1","role":"ROLE_USER","parts":[{"text":"hello"}]}}"#;
+    server.ask(&with_trace("POST /message:send"), message);
+    server.ask(&with_trace("GET /tasks/none"), "");
+    server.ask("GET /tasks/none-either HTTP/1.1\r\ntraceparent: 00-not-a-trace-01", "");
+    let logs = server.logs();
+    let [failed] = lines(&logs, "run failed")[..] else { panic!("{logs}") };
+    let [ended] = lines(&logs, "task ended")[..] else { panic!("{logs}") };
+    let [refused, without] = lines(&logs, "request refused")[..] else { panic!("{logs}") };
+    for line in [failed, ended, refused] {
+        assert!(line.contains(&format!("trace_id=\"{trace}\"")), "{line}");
+    }
+    assert!(!without.contains("trace_id"), "{without}");
+}
+
+#[test]
 fn a_failed_command_is_in_the_log_with_its_cause_and_hidden_from_its_caller() {
     let folder = folder();
     let server = Served::start(folder.path(), &["--exec", TRACEBACK, "--exec-shell"], "info");

@@ -16,7 +16,7 @@ use crate::error::ProtocolError;
 use crate::model::redact::{redact_card, redact_message, redact_push_config, redact_update, redact_view};
 use crate::model::{
     AgentCard, ConfigId, ContextId, Dialect, Json, Message, Package, Principal, PushConfig, TaskId, TaskState,
-    TaskView, Tenant, Timestamp, Update,
+    TaskView, Tenant, Timestamp, TraceContext, Update,
 };
 
 /// A boxed future that may move between threads: what object-safe traits such as [`Endpoint`] return.
@@ -62,8 +62,8 @@ pub struct Caller {
     /// The `Last-Event-ID` header: where a stream continues. It is kept as text, because the engine refuses what is not
     /// a number.
     pub last_event_id: Option<String>,
-    /// W3C `traceparent`, stored with the turn so that later work joins the trace.
-    pub trace_parent: Option<String>,
+    /// The trace that the call is part of, stored with the turn so that later work joins it.
+    pub trace: Option<Arc<TraceContext>>,
     /// Whether the reply travels as one message of bounded size, as over gRPC: then it must fit a frame.
     pub takes_frames: bool,
 }
@@ -81,7 +81,7 @@ impl Caller {
             extensions: Vec::new(),
             idempotency_key: None,
             last_event_id: None,
-            trace_parent: None,
+            trace: None,
             takes_frames: false,
         }
     }

@@ -147,6 +147,7 @@ impl Acceptor<'_> {
         let SendMessage { message, metadata, accepted_output_modes, .. } = *send;
         let message = Message { task_id: Some(id), context_id: Some(context_id.clone()), ..message };
         let inbound = self.inbound(1, message, metadata, accepted_output_modes);
+        record.trace.set(inbound.trace.as_ref());
         let command = Command::Open(Opening { inbound: inbound.clone(), context_id, born });
         let before = record.head();
         // Reserves capacity for the events that a short answer adds.
@@ -209,7 +210,9 @@ impl Acceptor<'_> {
             let runs = self.agent.source.runs();
             runs.start();
             // The task records only that it failed, so the reason is taken from the run.
-            runs.end(if shown == RunEnd::Failed && how != RunEnd::Completed { how } else { shown }, worked);
+            let how = if shown == RunEnd::Failed && how != RunEnd::Completed { how } else { shown };
+            runs.end(how, worked);
+            turn.end_span(how);
         }
         if let Some((future, leased_at)) = run {
             let (engine, agent, begun) = (self.engine.clone(), self.agent.clone(), Begun::Already(slot));
@@ -320,6 +323,7 @@ impl Acceptor<'_> {
             let extras = Extras { push, accept, audit, ..Extras::default() };
             let head = StoredHead { key: stored.key, scope: self.scope.clone(), head: stored.head.clone() };
             let record = Arc::new(Record::stored(head));
+            record.trace.set(self.caller.trace.as_ref());
             let folded = Arc::new(folded);
             let acceptance =
                 self.commit_and_run(record, &stored.head, events, folded, extras, false, &mut held).await?;
@@ -344,7 +348,7 @@ impl Acceptor<'_> {
             metadata,
             accepted_output_modes,
             extensions: self.caller.extensions.clone(),
-            trace_parent: self.caller.trace_parent.clone(),
+            trace: self.caller.trace.clone(),
         })
     }
 

@@ -13,14 +13,16 @@ use switchboard_core::model::{ContextId, TaskId, TaskState, Timestamp};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, SetOnce};
 
-use crate::engine_state::EngineState;
+use crate::engine_state::{Counters, EngineState};
 use crate::escaped::Escaped;
 use crate::ports::audit::AuditEntry;
 use crate::ports::store::{
     Accept, Accepted, Commit, CommitError, LeaseChange, OverStorage, PushChange, Scope, StoreError, StoredHead, Target,
     TaskKey,
 };
+use crate::ports::trace::attribute;
 use crate::ports::{Hint, News};
+use crate::spans::RecordTrace;
 
 /// One record as this process last saw it. The head may be out of date; every commit checks its version.
 pub(crate) struct Record {
@@ -35,6 +37,8 @@ pub(crate) struct Record {
     failed_by: OnceLock<&'static str>,
     /// Notified when a commit of this process has settled the record.
     settled: Notify,
+    /// Where in a trace the newest work on the record belongs.
+    pub(crate) trace: RecordTrace,
 }
 
 impl Record {
@@ -50,6 +54,7 @@ impl Record {
             seen_at,
             failed_by: OnceLock::new(),
             settled: Notify::new(),
+            trace: RecordTrace::default(),
         }
     }
 
@@ -57,7 +62,8 @@ impl Record {
         let StoredHead { key, scope, head } = stored;
         let (id, context_id, seen_at) = (head.id.clone(), head.context_id.clone(), head.status_at);
         let (key, head) = (SetOnce::new_with(Some(key)), Mutex::new(head));
-        Self { scope, id, context_id, key, head, seen_at, failed_by: OnceLock::new(), settled: Notify::new() }
+        let (failed_by, settled, trace) = (OnceLock::new(), Notify::new(), RecordTrace::default());
+        Self { scope, id, context_id, key, head, seen_at, failed_by, settled, trace }
     }
 
     /// When this process first handled the record, or the time of its newest status then.
@@ -219,7 +225,11 @@ impl EngineState {
         };
         for _ in 0..self.limits.commit_attempts_max {
             let (head, now) = (record.head(), self.now());
-            let events = decide(&head, command.clone(), &self.bounds(), now).map_err(WriteError::Refused)?;
+            let decided = decide(&head, command.clone(), &self.bounds(), now);
+            if let Err(Refusal::Fenced) = &decided {
+                Counters::add(&self.counters.fenced_writes);
+            }
+            let events = decided.map_err(WriteError::Refused)?;
             if events.is_empty() {
                 return Ok(Arc::from(events));
             }
@@ -245,6 +255,9 @@ impl EngineState {
         let (asked, head, _) = self.ask_store(record, Step::from(&head, events.into(), now), None, extras);
         match asked.await {
             Ok(_) => {
+                if interrupted {
+                    Counters::add(&self.counters.lease_steals);
+                }
                 // A claim is not visible, so followers of the task have nothing to read.
                 record.saw(head);
                 Ok(true)
@@ -271,9 +284,16 @@ impl EngineState {
     ) -> impl Future<Output = Result<(), AppendError>> + Send + 'a {
         let events = step.events.clone();
         let ends = step.after.is_closed() && !(step.before.state.is_terminal() && step.before.version > 0);
+        let span = self.commit_span(&record.trace);
         let (asked, head, first_seq) = self.ask_store(record, step, fence, extras);
         async move {
             let answered = asked.await;
+            if let Some(mut span) = span {
+                span.says(attribute::COMMIT_EVENTS, i64::try_from(events.len()).unwrap_or(i64::MAX));
+                if answered.is_err() {
+                    span.fails("the store did not take the commit");
+                }
+            }
             if ends && answered.is_ok() {
                 self.log_ended(record, &head);
             }
@@ -369,7 +389,10 @@ impl EngineState {
                 Ok(())
             }
             Err(CommitError::Conflict) => Err(AppendError::Conflict),
-            Err(CommitError::Fenced) => Err(AppendError::Write(WriteError::Refused(Refusal::Fenced))),
+            Err(CommitError::Fenced) => {
+                Counters::add(&self.counters.fenced_writes);
+                Err(AppendError::Write(WriteError::Refused(Refusal::Fenced)))
+            }
             Err(CommitError::Duplicate(accepted)) => Err(AppendError::Write(WriteError::Duplicate(accepted))),
             Err(CommitError::Full) => {
                 let reason = "the store is full and every task in it is still active".to_owned();
@@ -454,9 +477,10 @@ impl EngineState {
         }
         let opened_at = minted_at(record.id.as_str()).unwrap_or(record.seen_at());
         let duration_ms = self.now().ms_since(opened_at).max(0);
+        let trace_id = record.trace.get().map(|trace| trace.trace_id_text());
         tracing::info!(
             task = %Escaped::new(record.id.as_str()), agent = record.scope.agent.as_str(), state, duration_ms,
-            attempts = head.attempt, reason, "task ended"
+            attempts = head.attempt, reason, trace_id, "task ended"
         );
     }
 }

@@ -21,6 +21,7 @@ use crate::engine_state::EngineState;
 use crate::ports::calls::{CallRow, CallStatus, CallStep, ClaimedStep, INLINE_LOOK_MS};
 use crate::ports::store::StoreError;
 use crate::ports::{WebhookCall, WebhookError};
+use crate::push::push_trace;
 use crate::runs::{
     AgentCallError, CALL_METADATA, CalledBack, Outcome, caller, delivery_id, end_left_over, find_callee, settle,
 };
@@ -176,7 +177,7 @@ async fn look(engine: &EngineState, row: &CallRow) -> Look {
         Ok(Err(error)) => return Look::Lost(error.to_string()),
         Err(_) => return Look::NotYet(Some("its card did not arrive in time".to_owned())),
     };
-    match timeout(LOOK_MAX, settle(&*callee.endpoint, &caller(owner), task)).await {
+    match timeout(LOOK_MAX, settle(&*callee.endpoint, &caller(owner, row.trace.as_ref()), task)).await {
         Ok(Ok(task)) => Look::Settled(task),
         Ok(Err(error)) => Look::Lost(error.to_string()),
         Err(_) => Look::NotYet(None),
@@ -248,7 +249,7 @@ async fn send_to_parent(engine: &EngineState, row: &CallRow, back: &CalledBack) 
     message.metadata = Json::from_serialize(&json!({ CALL_METADATA: back.json() })).ok();
     let mut send = SendMessage::new(message);
     send.return_immediately = true;
-    let mut from = caller(owner);
+    let mut from = caller(owner, row.trace.as_ref());
     from.idempotency_key = Some(delivery_id(row));
     match agent.endpoint.call(from, Request::SendMessage(send.into())).await {
         Ok(_) => Ok(format!("message of task {}", row.parent_id)),
@@ -262,10 +263,12 @@ fn is_passing(error: &ProtocolError) -> bool {
 }
 
 async fn post(engine: &EngineState, row: &CallRow, back: &CalledBack, url: &str) -> Result<String, Undelivered> {
+    let mut headers = vec![("content-type", "application/json".to_owned()), ("idempotency-key", delivery_id(row))];
+    push_trace(&mut headers, row.trace.as_deref());
     let call = WebhookCall {
         url: url.to_owned(),
         delivery_id: delivery_id(row),
-        headers: vec![("content-type", "application/json".to_owned()), ("idempotency-key", delivery_id(row))],
+        headers,
         body: Bytes::from(back.json().to_string()),
         task_id: row.parent_id.clone(),
         scheme_without_credentials: None,

@@ -23,10 +23,10 @@ use crate::ports::audit::AuditEntry;
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::store::{Scope, StoreStats};
 use crate::ports::{
-    Callee, CalleeError, Callees, Clock, Dispatch, Hints, Ids, Links, Quarantine, Share, Store, Webhook, WebhookAnswer,
-    WebhookCall, WebhookError,
+    Callee, CalleeError, Callees, Clock, Dispatch, HintStats, Hints, Ids, Links, Quarantine, Share, Store, Tracer,
+    Webhook, WebhookAnswer, WebhookCall, WebhookError,
 };
-use crate::push::{OutboxAdmin, deliver_forever, endpoint_queues};
+use crate::push::{OutboxAdmin, WebhookTraces, deliver_forever, endpoint_queues};
 use crate::runs::{FairSlots, RunHoldUse, RunRegistry, SelfFire, StreamedRuns, give_back, process, sweep};
 use crate::supervisor::{Kind, Supervisor};
 use crate::system::{NoHints, RandomIds, SystemClock};
@@ -47,6 +47,7 @@ pub struct EngineBuilder {
     webhook: Arc<dyn Webhook>,
     dispatch: Option<Arc<dyn Dispatch>>,
     callees: Option<Arc<dyn Callees>>,
+    tracer: Option<Arc<dyn Tracer>>,
     limits: Limits,
     agents: HashMap<AgentName, Arc<Registered>>,
     logs_completed: bool,
@@ -112,6 +113,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Takes the spans of what the engine does, in traces that are recorded. Without it a trace is only passed on.
+    #[must_use]
+    pub fn tracer(mut self, tracer: Arc<dyn Tracer>) -> Self {
+        self.tracer = Some(tracer);
+        self
+    }
+
     /// What the engine allows; see [`Limits`] for the defaults.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
@@ -144,7 +152,8 @@ impl EngineBuilder {
     /// Builds the engine. It answers calls at once; [`Engine::start`] starts its background loops.
     #[must_use]
     pub fn build(self) -> Engine {
-        let Self { store, hints, clock, ids, webhook, dispatch, callees, limits, agents, logs_completed, audit } = self;
+        let Self { store, hints, clock, ids, webhook, dispatch, callees, tracer, limits, .. } = self;
+        let (agents, logs_completed, audit) = (self.agents, self.logs_completed, self.audit);
         let tails = Tails::new(limits.tail_updates_max, limits.tail_bytes_max);
         let (runs, cancels_due) = (RunRegistry::default(), Arc::new(Notify::new()));
         hints.listen(Arc::new(Listener { tails: tails.clone(), runs: runs.clone(), cancels_due: cancels_due.clone() }));
@@ -158,6 +167,7 @@ impl EngineBuilder {
             clock,
             ids,
             webhook,
+            tracer,
             self_fire: dispatch.map(SelfFire::new),
             agents,
             served: served.into(),
@@ -175,6 +185,7 @@ impl EngineBuilder {
             logs_completed,
             clock_guard: ClockGuard::default(),
             links: OnceLock::new(),
+            webhook_traces: WebhookTraces::default(),
             deliveries_due: Notify::new(),
             runs_due: Notify::new(),
             cancels_due,
@@ -197,6 +208,7 @@ impl Engine {
             webhook: Arc::new(NoWebhook),
             dispatch: None,
             callees: None,
+            tracer: None,
             limits: Limits::default(),
             agents: HashMap::new(),
             logs_completed: true,
@@ -362,7 +374,13 @@ impl Engine {
         self.engine.store.stats()
     }
 
-    /// How long runs and deliveries have waited. The store finds the oldest delivery by an index.
+    /// What was counted about hints between processes.
+    #[must_use]
+    pub fn hint_stats(&self) -> HintStats {
+        self.engine.hints.stats()
+    }
+
+    /// How long runs and deliveries have waited. The store finds and counts deliveries by an index.
     pub async fn queue_ages(&self) -> QueueAges {
         let (runs_waiting, oldest_run) = self.engine.runs.waiting();
         let due = tokio::time::timeout(QUEUE_LOOK_MAX, self.engine.store.next_delivery_at()).await;
@@ -374,7 +392,9 @@ impl Engine {
             Ok(Ok(due)) => Some(due.map_or(Duration::ZERO, overdue)),
             Ok(Err(_)) | Err(_) => None,
         };
-        QueueAges { runs_waiting, oldest_run, oldest_delivery }
+        let depth = self.engine.store.outbox().depth(OUTBOX_DEPTH_MAX);
+        let deliveries_waiting = tokio::time::timeout(QUEUE_LOOK_MAX, depth).await.ok().and_then(Result::ok);
+        QueueAges { runs_waiting, oldest_run, oldest_delivery, deliveries_waiting }
     }
 
     /// Adds an entry to the audit log, unless it is off.
@@ -425,6 +445,8 @@ impl Engine {
 
 /// How long the store may take to tell the age of its oldest delivery.
 const QUEUE_LOOK_MAX: Duration = Duration::from_secs(1);
+/// Up to how many deliveries that wait are counted.
+const OUTBOX_DEPTH_MAX: u32 = 10_000;
 
 /// How long runs and deliveries have waited, for `/metrics`.
 #[derive(Clone, Copy, Debug)]
@@ -435,6 +457,8 @@ pub struct QueueAges {
     pub oldest_run: Duration,
     /// How long the most overdue delivery has been due; none if the store did not answer in time.
     pub oldest_delivery: Option<Duration>,
+    /// Deliveries that wait or are under way, counted up to 10,000; none if the store did not answer in time.
+    pub deliveries_waiting: Option<u64>,
 }
 
 /// The agents of this process, and those that a port finds.

@@ -20,8 +20,8 @@ use crate::health::Health;
 use crate::limits::Limits;
 use crate::ports::download::NoLinks;
 use crate::ports::store::{AcceptedTask, OverStorage, Scope, StoreError, StoredTask};
-use crate::ports::{Callees, Clock, Hints, Ids, Links, Store, Webhook};
-use crate::push::SharedEndpointQueues;
+use crate::ports::{Callees, Clock, Hints, Ids, Links, Store, Tracer, Webhook};
+use crate::push::{SharedEndpointQueues, WebhookTraces};
 use crate::reply_size::{ReplyBudget, fit, fit_update, is_surely_light, is_surely_light_update, put_links};
 use crate::runs::{AgentSource, FairSlots, RunCounters, RunRegistry, SelfFire, StreamedRuns};
 use crate::supervisor::Supervisor;
@@ -64,6 +64,8 @@ pub(crate) struct EngineState {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn Ids>,
     pub(crate) webhook: Arc<dyn Webhook>,
+    /// Takes the spans of traces that are recorded.
+    pub(crate) tracer: Option<Arc<dyn Tracer>>,
     /// The agents that agents of this process can call: those of this process, and those that a port finds.
     pub(crate) callees: Arc<dyn Callees>,
     /// Set if asynchronous sends are started by a post of the server to itself.
@@ -92,6 +94,8 @@ pub(crate) struct EngineState {
     pub(crate) links: OnceLock<Arc<dyn Links>>,
     /// The queues that decide which endpoint may be called now.
     pub(crate) endpoint_queues: SharedEndpointQueues,
+    /// The traces that webhooks belong to.
+    pub(crate) webhook_traces: WebhookTraces,
     /// Wakes the delivery loop.
     pub(crate) deliveries_due: Notify,
     /// Wakes the loop that looks after continuations.
@@ -277,6 +281,10 @@ pub struct Counters {
     pub unserved_runs: RunCounters,
     /// Commits that were refused because too many bytes would have been stored, by [`OverStorage::place`].
     pub storage_refusals: [AtomicU64; OverStorage::ALL.len()],
+    /// Runs that were taken from a process that gave no sign of life.
+    pub lease_steals: AtomicU64,
+    /// Writes of runs that were refused because another process has taken the run over.
+    pub fenced_writes: AtomicU64,
     pub streams_opened: AtomicU64,
     pub streams_closed: AtomicU64,
     pub deliveries_made: AtomicU64,

@@ -20,6 +20,14 @@ impl Clock for SystemClock {
     }
 }
 
+/// The time now, in nanoseconds since 1970, for the spans of traces.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+pub fn now_ns() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// Version 7 UUIDs: the time in front, 74 bits of the system's randomness behind. They are hard enough to guess, and
 /// ordered by time, so that a store appends to its index instead of writing all over it.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,19 +1,26 @@
 //! Hints on their way between processes, whatever carries them. Those that leave are gathered: of each task the newest is kept
-//! until the carrier takes all that wait. Each payload has the name of its sender on the first line and a hint on each further one.
+//! until the carrier takes all that wait. Each payload has the name of its sender on the first line, with the time at which the first
+//! of its hints was given, and a hint on each further one.
 //!
 //! A payload that cannot be read is ignored, because anybody who may write to the carrier can make one up.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use switchboard_core::model::TaskId;
-use switchboard_engine::ports::{Hint, HintSink, News};
+use switchboard_engine::ports::store::COMMIT_MICROS_BOUNDS;
+use switchboard_engine::ports::{Hint, HintSink, HintStats, News};
+use switchboard_engine::system::now_ns;
 use tokio::sync::Notify;
 
 /// The hints of a task always go over the same channel.
 pub(crate) const CHANNELS: u64 = 16;
 /// Tasks whose hints wait at most; hints of more are lost.
 const HINTS_WAITING_MAX: usize = 16_384;
+/// A longer way says more about the clocks than about the hints, and is not counted.
+const LAG_MICROS_MAX: u64 = 60_000_000;
 /// The word in the place of a number that says that somebody wants the run of the task to stop. Builds that do not know it ignore it.
 const CANCEL: &str = "cancel";
 
@@ -22,8 +29,24 @@ pub(crate) struct HintBox {
     /// Hints of this process may come back, and are not passed on.
     sender: String,
     sink: OnceLock<Arc<dyn HintSink>>,
-    waiting: Mutex<HashMap<TaskId, Waiting>>,
+    waiting: Mutex<WaitingHints>,
     has_waiting: Notify,
+    counted: Counted,
+}
+
+/// What waits to be sent.
+#[derive(Default)]
+struct WaitingHints {
+    tasks: HashMap<TaskId, Waiting>,
+    /// When the first of them was given, in microseconds since 1970.
+    since_micros: u64,
+}
+
+#[derive(Default)]
+struct Counted {
+    seconds: [AtomicU64; 10],
+    micros_sum: AtomicU64,
+    dropped: AtomicU64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -35,7 +58,13 @@ struct Waiting {
 
 impl HintBox {
     pub(crate) fn new(sender: String) -> Self {
-        Self { sender, sink: OnceLock::new(), waiting: Mutex::default(), has_waiting: Notify::new() }
+        Self {
+            sender,
+            sink: OnceLock::new(),
+            waiting: Mutex::default(),
+            has_waiting: Notify::new(),
+            counted: Counted::default(),
+        }
     }
 
     pub(crate) fn listen(&self, sink: Arc<dyn HintSink>) {
@@ -45,10 +74,14 @@ impl HintBox {
 
     pub(crate) fn put(&self, hint: Hint<'_>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() >= HINTS_WAITING_MAX && !waiting.contains_key(hint.task) {
+        if waiting.tasks.len() >= HINTS_WAITING_MAX && !waiting.tasks.contains_key(hint.task) {
+            self.counted.dropped.fetch_add(1, Relaxed);
             return;
         }
-        let known = waiting.entry(hint.task.clone()).or_default();
+        if waiting.tasks.is_empty() {
+            waiting.since_micros = now_micros();
+        }
+        let known = waiting.tasks.entry(hint.task.clone()).or_default();
         match hint.news {
             News::Event(seq) => known.seq = known.seq.max(Some(seq)),
             News::Replied => known.seq = known.seq.max(Some(0)),
@@ -66,9 +99,10 @@ impl HintBox {
     /// Everything that waits, as channels and payloads of at most this many bytes.
     pub(crate) fn take(&self, payload_bytes_max: usize) -> Vec<(u64, String)> {
         let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        let head = format!("{} {}", self.sender, waiting.since_micros);
         let mut open: HashMap<u64, String> = HashMap::new();
         let mut full = Vec::new();
-        for (task, hint) in waiting {
+        for (task, hint) in waiting.tasks {
             let id = task.as_str();
             if id.chars().any(char::is_control) || id.len() > payload_bytes_max / 4 {
                 // Such ids are not made by us; their followers poll.
@@ -79,9 +113,9 @@ impl HintBox {
                 lines.push_str(&format!("\n{CANCEL} {id}"));
             }
             let channel = crate::checksum::xxh64(id.as_bytes(), 0) % CHANNELS;
-            let payload = open.entry(channel).or_insert_with(|| self.sender.clone());
+            let payload = open.entry(channel).or_insert_with(|| head.clone());
             if payload.len() + lines.len() > payload_bytes_max {
-                full.push((channel, std::mem::replace(payload, self.sender.clone())));
+                full.push((channel, std::mem::replace(payload, head.clone())));
             }
             payload.push_str(&lines);
         }
@@ -93,7 +127,12 @@ impl HintBox {
     pub(crate) fn received(&self, payload: &str) {
         let Some(sink) = self.sink.get() else { return };
         let mut lines = payload.split('\n');
-        if lines.next() == Some(&self.sender) {
+        let head = lines.next().unwrap_or_default();
+        let (sender, stamp) = head.split_once(' ').unwrap_or((head, ""));
+        if let Ok(since_micros) = stamp.parse() {
+            self.arrived(since_micros);
+        }
+        if sender == self.sender {
             return;
         }
         for line in lines {
@@ -107,6 +146,28 @@ impl HintBox {
             sink.hint(Hint { task: &TaskId::from(id), news });
         }
     }
+
+    /// Counts how long a payload was on its way. A stamp of the future comes from a clock that is ahead, or is made up.
+    fn arrived(&self, since_micros: u64) {
+        let Some(micros) = now_micros().checked_sub(since_micros).filter(|micros| *micros <= LAG_MICROS_MAX) else {
+            return;
+        };
+        let place = COMMIT_MICROS_BOUNDS.partition_point(|bound| *bound < micros);
+        self.counted.seconds[place].fetch_add(1, Relaxed);
+        self.counted.micros_sum.fetch_add(micros, Relaxed);
+    }
+
+    pub(crate) fn stats(&self) -> HintStats {
+        HintStats {
+            seconds: std::array::from_fn(|place| self.counted.seconds[place].load(Relaxed)),
+            micros_sum: self.counted.micros_sum.load(Relaxed),
+            dropped: self.counted.dropped.load(Relaxed),
+        }
+    }
+}
+
+fn now_micros() -> u64 {
+    now_ns() / 1_000
 }
 
 #[cfg(test)]
@@ -148,6 +209,32 @@ mod tests {
     }
 
     #[test]
+    fn how_long_a_payload_was_on_its_way_is_counted_at_both_ends() {
+        let sender = HintBox::new("sender".to_owned());
+        sender.put(Hint { task: &TaskId::from("a"), news: News::Event(1) });
+        let payloads = sender.take(1_000);
+        let receiver = HintBox::new("receiver".to_owned());
+        let future = format!("sender {}\n1 a", super::now_micros() + 3_600_000_000);
+        for end in [&sender, &receiver] {
+            end.listen(Arc::new(Heard::default()));
+            end.received(&payloads[0].1);
+            end.received("sender 12\n1 a");
+            end.received(&future);
+            end.received("sender\n1 a");
+            assert_eq!(end.stats().seconds.iter().sum::<u64>(), 1, "an old stamp and one of the future say nothing");
+        }
+    }
+
+    #[test]
+    fn hints_that_are_not_sent_are_counted() {
+        let sender = HintBox::new("sender".to_owned());
+        for number in 0..=super::HINTS_WAITING_MAX {
+            sender.put(Hint { task: &TaskId::from(&*number.to_string()), news: News::Event(1) });
+        }
+        assert_eq!(sender.stats().dropped, 1);
+    }
+
+    #[test]
     fn payloads_stay_within_their_limit_and_none_is_lost() {
         let sender = HintBox::new("sender".to_owned());
         for number in 0..1_000 {
@@ -164,7 +251,7 @@ mod tests {
             heard(&["", "name", "name\nword", "name\nx y", "name\n99999999999999999999 t", "\n\n\n", "name\n-1 t"]),
             []
         );
-        assert_eq!(heard(&["receiver\n1 t"]), []);
+        assert_eq!(heard(&["receiver\n1 t", "receiver 17\n1 t"]), []);
         assert_eq!(heard(&["sender\n1 t"]), [("t".to_owned(), News::Event(1))]);
     }
 

@@ -84,7 +84,7 @@ pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
     A2aService, AccessLog, Authenticator, Banner, Bound, CallDoor, CardForm, ClientCertificate, Compat, Cors,
-    CorvidOptions, DoorPass, Identity, IdentityFromExtensions, Issuer, OrgPeers, OrgSecretPush, OrgSecretPushed,
+    CorvidOptions, DoorPass, Identity, IdentityFromExtensions, Issuer, OrgPeers, OrgSecretPush, OrgSecretPushed, Otlp,
     RESERVED, Rules, SelectoolsOptions, ServeError, ServeErrorKind, Server, ServerBuilder, ServerHandle, ServerLimits,
     SharedSecret, Tls, TlsError, Tokens,
 };

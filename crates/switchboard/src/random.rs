@@ -17,7 +17,7 @@ thread_local! {
 }
 
 /// Random bytes for what must be unlike others and need not be secret.
-fn draw<const BYTES: usize>() -> [u8; BYTES] {
+pub(crate) fn draw<const BYTES: usize>() -> [u8; BYTES] {
     POOL.with_borrow_mut(|pool| {
         if pool.used + BYTES > POOL_BYTES {
             fill(&mut pool.bytes);

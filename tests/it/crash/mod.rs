@@ -26,6 +26,7 @@ mod rolling;
 mod signed;
 mod storage;
 mod synced;
+mod traced;
 mod upgrade;
 mod upkeep;
 mod workspace;

@@ -125,10 +125,19 @@ async fn every_request_has_a_name() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_sees_the_trace_its_message_came_with() {
     let agent = switchboard::AgentBuilder::from_fn("Traced", |turn: Turn| async move {
-        Ok(turn.answer(turn.trace_parent().unwrap_or("none")).await?)
+        let said = turn.trace().map(|trace| (trace.trace_parent(), trace.trace_state().unwrap_or_default().to_owned()));
+        let said = said.map_or("none".to_owned(), |(parent, state)| format!("{parent} {state}"));
+        Ok(turn.answer(said).await?)
     });
     let edge = Edge::new(Server::builder().agent(agent));
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    let sent = edge.ask(with(post("/message:send", message("hello").to_string()), "traceparent", trace)).await;
-    assert_eq!(sent.json()["task"]["artifacts"][0]["parts"][0]["text"], trace);
+    let sending = || post("/message:send", message("hello").to_string());
+    let said = async |request| edge.ask(request).await.json()["task"]["artifacts"][0]["parts"][0]["text"].clone();
+    assert_eq!(said(with(sending(), "traceparent", trace)).await, format!("{trace} "));
+    let both = with(with(sending(), "traceparent", trace), "tracestate", "congo=t61rcWkgMzE");
+    assert_eq!(said(both).await, format!("{trace} congo=t61rcWkgMzE"));
+    for unfit in ["00-trace-01", &trace.to_uppercase(), &format!("{trace}-00")] {
+        assert_eq!(said(with(sending(), "traceparent", unfit)).await, "none", "{unfit}");
+    }
+    assert_eq!(said(with(sending(), "tracestate", "a=1")).await, "none");
 }

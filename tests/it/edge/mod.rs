@@ -59,6 +59,7 @@ mod signing_cards;
 mod sse;
 mod sse_resume;
 mod storage;
+mod telemetry;
 mod tls;
 mod tls_refusals;
 mod v0_2_page;

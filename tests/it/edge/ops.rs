@@ -82,7 +82,8 @@ async fn requests_are_counted_by_operation_and_outcome() {
         .text()
         .lines()
         .filter(|line| {
-            !line.starts_with('#') && !line.ends_with(" 0") && !line.contains("seconds") && !line.contains("bytes")
+            let is_histogram = line.contains("seconds") || line.contains("_bucket{");
+            !line.starts_with('#') && !line.ends_with(" 0") && !is_histogram && !line.contains("bytes")
         })
         .map(|line| format!("{line}\n"))
         .collect();
@@ -104,6 +105,8 @@ async fn requests_are_counted_by_operation_and_outcome() {
         switchboard_commits_total 4
         switchboard_commit_batches_total 4
         switchboard_store_rows_written_total 8
+        switchboard_commit_batch_size_sum 4
+        switchboard_commit_batch_size_count 4
     "#]]
     .assert_eq(&counted);
 }

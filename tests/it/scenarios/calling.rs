@@ -12,7 +12,7 @@ use switchboard_core::model::{AgentCard, Json, JsonLimits, Message, Part, Role, 
 use switchboard_engine::ports::{Callee, CalleeError, Callees};
 use switchboard_engine::runs::{AgentCallError, AgentSource, Traits, Turn};
 
-use crate::support::callers::{at_once, say, soon, still_waits};
+use crate::support::callers::{at_once, say, soon, still_waits, trace};
 use crate::support::on_both_stores;
 use crate::support::pictures::picture;
 use crate::support::puppets::{echo, from_fn, puppet};
@@ -43,7 +43,7 @@ async fn an_agent_calls_another_and_uses_its_answer(stock: Stock) {
     let (mail, acts) = puppet(Traits::default());
     let setup = Setup::on(stock).agent(registered("desk", asking())).agent(registered("mail", mail));
     let world = setup.start();
-    let client = world.client().with(|caller| caller.trace_parent = Some("00-trace-01".to_owned()));
+    let client = world.client().with(|caller| caller.trace = Some(trace()));
     let sending = client.sending(say("a letter"));
     let act = acts.next().await;
     let turn = &act.turn;
@@ -58,7 +58,7 @@ async fn an_agent_calls_another_and_uses_its_answer(stock: Stock) {
             "visitedApps": ["desk"], "switchboard.runSecondsMax": 300,
         })
     );
-    assert_eq!(turn.trace_parent(), Some("00-trace-01"));
+    assert_eq!(turn.trace(), Some(&trace()));
     assert_eq!(turn.run_max(), Duration::from_secs(300));
     assert!(id.starts_with(&format!("{parent}-1-")), "{id}");
     turn.answer("sent").await.unwrap();

@@ -8,7 +8,7 @@ use switchboard_core::call::Request;
 use switchboard_core::model::{Json, Part, TaskState};
 use switchboard_engine::runs::Traits;
 
-use crate::support::callers::{at_once, say, soon, still_waits};
+use crate::support::callers::{at_once, say, soon, still_waits, trace};
 use crate::support::gated_store::GatedStore;
 use crate::support::on_both_stores;
 use crate::support::pictures::{picture, wire};
@@ -95,13 +95,13 @@ async fn the_agent_is_told_everything_the_request_said(stock: Stock) {
     send.metadata = Some(Json::from_trusted(r#"{"of":"the request"}"#));
     send.message.metadata = Some(Json::from_trusted(r#"{"of":"the message"}"#));
     send.message.parts.push(Part::json(Json::from_trusted("[1,2]")).with_filename("numbers.json"));
-    let client = world.client().with(|caller| caller.trace_parent = Some("00-trace-01".to_owned()));
+    let client = world.client().with(|caller| caller.trace = Some(trace()));
     let sending = client.sending(send.clone());
     let act = acts.next().await;
     let turn = &act.turn;
     assert_eq!(turn.metadata(), send.metadata.as_ref());
     assert_eq!((&turn.message().metadata, &turn.message().parts), (&send.message.metadata, &send.message.parts));
-    assert_eq!(turn.trace_parent(), Some("00-trace-01"));
+    assert_eq!(turn.trace(), Some(&trace()));
     assert_eq!((turn.number(), turn.attempt(), turn.history().len(), turn.is_cancelled()), (1, 1, 1, false));
     assert_eq!(turn.fencing_token(), format!("{}:1", turn.task().id));
     act.returns();

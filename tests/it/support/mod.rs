@@ -3,6 +3,7 @@
 
 pub(crate) mod bodies;
 pub(crate) mod callers;
+pub(crate) mod collector;
 pub(crate) mod edge;
 pub(crate) mod flaky_proxy;
 pub(crate) mod gated_store;

@@ -162,6 +162,7 @@ impl Exec {
             .env_clear()
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .envs(request::facts(turn).into_iter().map(|(name, value)| (name, env_value(&value))))
+            .envs(request::trace(turn))
             .env("A2A_MESSAGE_FILE", file.path())
             .env("A2A_REQUEST_FILE", file.request_path())
             .env("A2A_TASK_ID", env_value(task.id.as_str()))

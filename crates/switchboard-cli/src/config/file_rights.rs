@@ -13,7 +13,9 @@ const RIGHTS_OF_OTHERS: u32 = 0o007;
 /// What other users have rights to, each with the command that takes them away.
 pub(super) fn doubts(server: &ServerSettings, storage: &Storage, folder: &Path) -> Vec<ConfigError> {
     let mut doubts = Vec::new();
-    for setting in [&server.tokens_file, &server.org_secrets_file, &server.webhook_signing_secret_file] {
+    let secret_files =
+        [&server.tokens_file, &server.org_secrets_file, &server.webhook_signing_secret_file, &server.otlp_headers_file];
+    for setting in secret_files {
         let Some(path) = &setting.value else { continue };
         if is_open_to_others(&folder.join(path)) {
             let file = path.display();

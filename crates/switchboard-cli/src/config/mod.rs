@@ -28,7 +28,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use switchboard::{Rules, SecretKeySource, SharedSecret, SigningKeys, SigningSecrets, Tls, Tokens};
+use switchboard::{Otlp, Rules, SecretKeySource, SharedSecret, SigningKeys, SigningSecrets, Tls, Tokens};
 
 use crate::agents::exec::{Invocation, Program};
 
@@ -83,6 +83,8 @@ pub(crate) struct Config {
     pub(crate) secret_keys: SecretKeySource,
     /// The text of the credentials for NATS.
     pub(crate) hints_credentials: Option<Secret>,
+    /// Where traces and metrics are sent.
+    pub(crate) otlp: Option<Otlp>,
     /// The keys that cards are signed with, which may be none yet.
     pub(crate) signing_keys: Option<SigningKeys>,
     /// The first is the default one. Never empty.

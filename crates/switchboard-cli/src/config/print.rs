@@ -33,12 +33,22 @@ pub(crate) fn print(config: &Config) -> Result<String, ConfigError> {
     if config.server.hints.is_some() {
         text.push_str(&format!("# Left out: the address of NATS from {}.\n", config.server.hints.from));
     }
+    if config.server.otlp_headers.is_given() {
+        text.push_str(&format!(
+            "# Left out: the headers for the collector from {}.\n",
+            config.server.otlp_headers.from
+        ));
+    }
     // Settings of another store have no effect.
-    let unused = match config.storage {
+    let mut unused = match config.storage {
         Storage::Memory => [&["data", "synchronous"][..], OF_POSTGRES].concat(),
         Storage::Sqlite { .. } => OF_POSTGRES.to_vec(),
         Storage::Postgres { .. } => vec!["data", "memory", "synchronous"],
     };
+    // Nor have those of a collector if there is none.
+    if config.otlp.is_none() {
+        unused.extend(["otlp_service_name", "otlp_sample_ratio", "otlp_interval_s"]);
+    }
     write(&mut text, "[server]", config.server.values(), &unused)?;
     if config.tls.is_some() {
         write(&mut text, "\n[tls]", config.tls_settings.values(), &[])?;

@@ -12,7 +12,7 @@ use super::issuers::resolve_issuers;
 use super::layer::Layers;
 use super::row::Table;
 use super::secrets::{
-    api_key, hints_credentials, rules, secret_keys, shared_secret, signing_keys, signing_secrets, tokens,
+    api_key, hints_credentials, otlp, rules, secret_keys, shared_secret, signing_keys, signing_secrets, tokens,
 };
 use super::table::{ServerSettings, TlsSettings};
 use super::{Config, ConfigError, ConfigErrors, Environment, Errors, KEYS_NAME, KnownTls, Storage, listen};
@@ -58,6 +58,7 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
     }
     let secret_keys = errors.keep(secret_keys(&mut server, folder));
     let hints_credentials = errors.keep(hints_credentials(&mut server, folder)).flatten();
+    let otlp = errors.keep(otlp(&mut server, folder)).flatten();
     let signing_keys = errors.keep(signing_keys(&server, folder)).flatten();
     check_store(&server, secret_keys.as_ref(), &mut errors);
     let storage = server.storage();
@@ -80,6 +81,7 @@ pub(crate) fn resolve(layers: Layers, environment: &Environment, folder: &Path) 
         rules,
         secret_keys: secret_keys.unwrap_or_default(),
         hints_credentials,
+        otlp,
         signing_keys,
         agents,
         production,

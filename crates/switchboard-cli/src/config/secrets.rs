@@ -2,8 +2,11 @@
 //! no refusal quotes it.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use switchboard::{ListError, Rules, SecretKeySource, SecretKeys, SharedSecret, SigningKeys, SigningSecrets, Tokens};
+use switchboard::{
+    ListError, Otlp, Rules, SecretKeySource, SecretKeys, SharedSecret, SigningKeys, SigningSecrets, Tokens,
+};
 
 use super::table::ServerSettings;
 use super::typed::Secret;
@@ -113,6 +116,26 @@ pub(crate) fn secret_keys(server: &mut ServerSettings, folder: &Path) -> Result<
 pub(super) fn hints_credentials(server: &mut ServerSettings, folder: &Path) -> Result<Option<Secret>, ConfigError> {
     let found = find(&mut server.hints_credentials, &server.hints_credentials_file, folder)?;
     Ok(found.map(|found| Secret(found.text)))
+}
+
+/// Where traces and metrics are sent.
+pub(super) fn otlp(server: &mut ServerSettings, folder: &Path) -> Result<Option<Otlp>, ConfigError> {
+    let found = find(&mut server.otlp_headers, &server.otlp_headers_file, folder)?;
+    let Some(endpoint) = &server.otlp_endpoint.value else {
+        // A variable may be there for other programs. A file was named for this one.
+        return match server.otlp_headers_file.is_some() {
+            true => Err(server.otlp_headers_file.from.error("there is no collector; name it (--otlp-endpoint)")),
+            false => Ok(None),
+        };
+    };
+    let mut otlp = Otlp::new(endpoint).map_err(|why| server.otlp_endpoint.from.error(why))?;
+    if let Some(found) = found {
+        otlp = otlp.with_headers(&found.text).map_err(|why| found.refuse(why))?;
+    }
+    let ratio = server.otlp_sample_ratio.parse().unwrap_or(1.0);
+    let otlp = otlp.with_sample_ratio(ratio).map_err(|why| server.otlp_sample_ratio.from.error(why))?;
+    let interval = Duration::from_secs(*server.otlp_interval_s);
+    Ok(Some(otlp.with_service_name(&*server.otlp_service_name).with_interval(interval)))
 }
 
 /// The keys that cards are signed with, which may be none yet.

@@ -29,12 +29,13 @@ pub(super) const CARD: &str = "Card";
 const DIALECTS: &str = "Dialects";
 pub(super) const RELAY: &str = "Relay";
 const ISSUER: &str = "Identity provider";
+const TELEMETRY: &str = "Traces and metrics";
 /// The heading that `cli.rs` gives to `--config` and its like.
 const CONFIGURATION: &str = "Configuration";
 
 /// The headings of `serve --help`, in its order.
 pub(crate) const HEADINGS: &[&str] =
-    &[ADDRESS, AGENT, RELAY, RUNS, TASKS, ACCESS, WEBHOOKS, CARD, DIALECTS, CONFIGURATION];
+    &[ADDRESS, AGENT, RELAY, RUNS, TASKS, ACCESS, WEBHOOKS, CARD, DIALECTS, TELEMETRY, CONFIGURATION];
 
 pub(super) const DAY_S: u64 = 86_400;
 
@@ -408,6 +409,28 @@ settings! {
     secrets_key: Option<Secret> = Row::new(Kind::Secret, WEBHOOKS, "The key itself, or a list of them, in place of a file")
         .variable("SWITCHBOARD_SECRETS_KEY").not_in_file()
         .unset("a file beside the database").hidden_by("secrets_key_file");
+
+    otlp_endpoint: Option<String> = Row::new(Text(values::public_url), TELEMETRY,
+            "URL of a collector of OpenTelemetry that is sent traces and metrics (OTLP over HTTP)")
+        .more("/v1/traces and /v1/metrics are added to it (docs/tracing.md).")
+        .flag("--otlp-endpoint", "URL").variable("OTEL_EXPORTER_OTLP_ENDPOINT")
+        .unset("nothing is sent; the traces of calls are passed on all the same").example("\"http://127.0.0.1:4318\"");
+    otlp_headers_file: Option<PathBuf> = Row::new(Path("file"), TELEMETRY,
+            "File of headers for the collector, such as authorization=Bearer%20…, one on each line")
+        .flag("--otlp-headers-file", "FILE").variable("SWITCHBOARD_OTLP_HEADERS_FILE")
+        .unset("no headers").example("\"otlp-headers.txt\"").hidden_by("otlp_headers");
+    otlp_headers: Option<Secret> = Row::new(Kind::Secret, TELEMETRY,
+            "The headers themselves, separated by commas, in place of a file")
+        .variable("OTEL_EXPORTER_OTLP_HEADERS").not_in_file()
+        .unset("no headers").hidden_by("otlp_headers_file");
+    otlp_service_name: String = Row::new(Text(values::service_name), TELEMETRY, "What the collector calls this server")
+        .flag("--otlp-service-name", "NAME").variable("OTEL_SERVICE_NAME").default("switchboard");
+    otlp_sample_ratio: String = Row::new(Text(values::ratio), TELEMETRY,
+            "Which part of the traces that begin here is recorded, from 0 to 1")
+        .more("A call that comes in a trace is recorded if its caller records it.")
+        .flag("--otlp-sample-ratio", "RATIO").variable("OTEL_TRACES_SAMPLER_ARG").default("1");
+    otlp_interval_s: u64 = Row::new(seconds(1, 3_600), TELEMETRY, "How often metrics are sent to the collector, in seconds")
+        .flag("--otlp-interval", "SECONDS").variable("SWITCHBOARD_OTLP_INTERVAL").default("60");
 
     log_format: LogFormat = Row::new(Choice(words::<LogFormat>), CONFIGURATION,
             "How logs are written to standard error")

@@ -1,6 +1,7 @@
 //! Layers and rules.
 
 mod issuers;
+mod otlp;
 mod reference;
 mod refusals;
 mod secrets;

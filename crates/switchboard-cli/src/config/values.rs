@@ -70,6 +70,18 @@ pub(super) fn replica_name(text: String) -> Result<String, String> {
     if fits { Ok(text) } else { Err(format!("expected up to 100 letters without spaces, got {text:?}")) }
 }
 
+/// A part of a whole.
+pub(super) fn ratio(text: String) -> Result<String, String> {
+    let fits = text.trim().parse::<f64>().is_ok_and(|ratio| (0.0..=1.0).contains(&ratio));
+    if fits { Ok(text.trim().to_owned()) } else { Err(format!("expected a number from 0 to 1, got {text:?}")) }
+}
+
+/// What a collector calls this server.
+pub(super) fn service_name(text: String) -> Result<String, String> {
+    let fits = (1..=200).contains(&text.len()) && !text.contains(char::is_control);
+    if fits { Ok(text) } else { Err(format!("expected up to 200 letters without line breaks, got {text:?}")) }
+}
+
 /// The address that clients use. A slash at its end says nothing.
 pub(super) fn public_url(text: String) -> Result<String, String> {
     let url = web_address(&text)?;

@@ -14,7 +14,7 @@ use super::WriteMode;
 use crate::model::redact::OWN_ANSWERS;
 use crate::model::{
     AgentName, Artifact, ArtifactId, ArtifactUpdate, ContextId, Dialect, Json, Message, StatusUpdate, Task, TaskId,
-    TaskState, TaskStatus, TaskView, Timestamp, Update, content_bytes, push_exact,
+    TaskState, TaskStatus, TaskView, Timestamp, TraceContext, Update, content_bytes, push_exact,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -103,7 +103,8 @@ pub struct Inbound {
     pub metadata: Option<Json>,
     pub accepted_output_modes: Vec<String>,
     pub extensions: Vec<String>,
-    pub trace_parent: Option<String>,
+    /// The trace that it came in; the work on it belongs to the same.
+    pub trace: Option<Arc<TraceContext>>,
 }
 
 /// The visible updates of one commit with their numbers, the first of which is `first_seq`.

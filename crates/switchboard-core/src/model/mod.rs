@@ -16,6 +16,7 @@ mod rules;
 mod security;
 mod task;
 mod timestamp;
+mod trace;
 mod update;
 mod weight;
 
@@ -36,6 +37,7 @@ pub use security::{OAuthFlow, OAuthFlowKind, SecurityRequirement, SecurityScheme
 pub(crate) use task::push_exact;
 pub use task::{FAILED_UNTOLD, TIMED_OUT, Task, TaskState, TaskStatus};
 pub use timestamp::Timestamp;
+pub use trace::{TRACE_STATE_BYTES_MAX, TraceContext};
 pub use update::{ArtifactUpdate, ArtifactView, StatusUpdate, TaskView, Update};
 pub use weight::{Measure, WEIGHT_PER_BYTE_MAX, content_bytes, outweighs};
 

@@ -7,6 +7,7 @@ use switchboard_core::call::Owner;
 use switchboard_core::lifecycle::{Bounds, Command, Event, Folded, Head, Inbound, decide, is_needed_to_fold};
 use switchboard_core::model::{
     AgentName, Artifact, AuthenticationInfo, Dialect, Message, Part, PushConfig, Role, TaskState, Timestamp,
+    TraceContext,
 };
 
 use super::Subject;
@@ -248,6 +249,13 @@ pub fn message(role: Role, id: &str, text: &str) -> Arc<Message> {
     Arc::new(Message::new(role, id, vec![Part::text(text)]))
 }
 
+/// A place in a trace.
+#[must_use]
+pub fn trace() -> Arc<TraceContext> {
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    Arc::new(TraceContext::of_texts(Some(parent), Some("congo=t61rcWkgMzE")).expect("it follows the grammar"))
+}
+
 #[must_use]
 pub fn inbound(turn: u32, text: &str) -> Arc<Inbound> {
     Arc::new(Inbound {
@@ -257,7 +265,7 @@ pub fn inbound(turn: u32, text: &str) -> Arc<Inbound> {
         metadata: None,
         accepted_output_modes: Vec::new(),
         extensions: Vec::new(),
-        trace_parent: None,
+        trace: None,
     })
 }
 
@@ -311,6 +319,7 @@ pub fn call(subject: &dyn Subject, parent: &RecordWriter, id: &str) -> CallRow {
         outcome: None,
         receipt: None,
         error: None,
+        trace: Some(trace()),
         created_at: now(subject),
         ended_at: None,
     }

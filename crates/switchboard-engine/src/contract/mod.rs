@@ -126,6 +126,7 @@ macro_rules! store_contract {
             outbox: outbox_pages_join_up,
             outbox: a_redriven_delivery_is_due_and_counts_anew,
             outbox: a_purged_delivery_drops_its_backlog_and_keeps_its_webhook,
+            outbox: what_waits_is_counted_up_to_a_limit,
             outbox: a_postponed_delivery_has_not_failed,
             outbox: many_deliveries_are_settled_at_once,
             leases: a_lease_taken_in_a_commit_holds_until_it_runs_out,

@@ -152,6 +152,20 @@ pub async fn a_redriven_delivery_is_due_and_counts_anew(subject: &mut dyn Subjec
     assert_eq!(find(subject, key).await, None);
 }
 
+pub async fn what_waits_is_counted_up_to_a_limit(subject: &mut dyn Subject) {
+    let depth = async |subject: &dyn Subject, at_most| subject.store().outbox().depth(at_most).await.expect("answers");
+    assert_eq!(depth(subject, 10).await, 0);
+    for id in ["t1", "t2", "t3"] {
+        due(subject, id).await;
+    }
+    assert_eq!((depth(subject, 10).await, depth(subject, 2).await), (3, 2));
+    let claimed = claim(subject).await;
+    assert_eq!(depth(subject, 10).await, 3, "one that is under way may come back");
+    settle(subject, &claimed[0], DeliveryOutcome::Delivered { seq: 1 }).await;
+    settle(subject, &claimed[1], DeliveryOutcome::Parked { delivered_seq: 0, error: "410".to_owned() }).await;
+    assert_eq!(depth(subject, 10).await, 1, "neither what was delivered nor a dead letter waits");
+}
+
 pub async fn a_purged_delivery_drops_its_backlog_and_keeps_its_webhook(subject: &mut dyn Subject) {
     let (mut writer, key) = dead(subject, "t1").await;
     writer.append(subject, vec![status(subject, TaskState::Working, None)]).await;

@@ -8,7 +8,7 @@ use switchboard_core::lifecycle::{Event, Folded, Inbound};
 use switchboard_core::model::{Artifact, Dialect, Json, Message, Part, Role, TaskState, Timestamp};
 
 use super::Subject;
-use super::given::{RecordWriter, TAKEN, anyone, chunk, inbound, message, now, scope, status, write_parts};
+use super::given::{RecordWriter, TAKEN, anyone, chunk, inbound, message, now, scope, status, trace, write_parts};
 use crate::ports::store::{CommitError, ListQuery, Target, TaskKey};
 
 pub async fn a_new_task_is_read_back_whole(subject: &mut dyn Subject) {
@@ -306,7 +306,7 @@ pub async fn odd_texts_and_numbers_come_back_as_they_were(subject: &mut dyn Subj
             metadata: Some(json.clone()),
             accepted_output_modes: vec![text.to_owned()],
             extensions: vec![text.to_owned()],
-            trace_parent: Some(text.to_owned()),
+            trace: Some(trace()),
         });
         let mut artifact = Artifact::new(text, vec![Part::text(text).with_filename(text).with_media_type(text)]);
         artifact.name = Some(text.to_owned());

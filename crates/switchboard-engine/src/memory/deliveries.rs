@@ -179,6 +179,10 @@ impl Tables {
         self.index_evictable(key);
     }
 
+    pub(super) fn deliveries_due(&self) -> usize {
+        self.due.len()
+    }
+
     pub(super) fn next_delivery_at(&self) -> Option<Timestamp> {
         self.due.first_at()
     }

@@ -38,6 +38,10 @@ impl DueDeliveries {
         }
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     pub(super) fn first_at(&self) -> Option<Timestamp> {
         self.all.first().map(|(at, _)| *at)
     }

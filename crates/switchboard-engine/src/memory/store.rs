@@ -218,6 +218,7 @@ impl Upkeep for MemoryStore {
         drop(tables);
         // Commits do not wait for each other here: each is its own transaction and takes microseconds.
         stats.batches = stats.commits;
+        (stats.batch_sizes[0], stats.batch_requests) = (stats.commits, stats.commits);
         stats.commit_seconds[0] = stats.commits;
         stats
     }
@@ -285,6 +286,10 @@ impl AuditLog for MemoryStore {
 impl Outbox for MemoryStore {
     fn page(&self, query: OutboxQuery) -> BoxFuture<'_, Result<OutboxPage, StoreError>> {
         answer(Ok(self.lock().list_outbox(query)))
+    }
+
+    fn depth(&self, at_most: u32) -> BoxFuture<'_, Result<u64, StoreError>> {
+        answer(Ok((self.lock().deliveries_due() as u64).min(at_most.into())))
     }
 
     fn find(&self, key: DeliveryKey) -> BoxFuture<'_, Result<Option<OutboxEntry>, StoreError>> {

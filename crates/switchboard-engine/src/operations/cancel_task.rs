@@ -51,6 +51,7 @@ async fn cancel(
     let was_canceled = stored.head.state == TaskState::Canceled;
     let head = StoredHead { key: stored.key, scope: scope.clone(), head: stored.head.clone() };
     let record = Record::stored(head);
+    record.trace.set(stored.folded.open_turns.first().and_then(|inbound| inbound.trace.as_ref()));
     engine.write(&record, Command::RequestCancel { metadata }).await.map_err(WriteError::into_protocol)?;
     let running = record.with_head(|head| head.running);
     if !running && !was_canceled {

@@ -4,8 +4,10 @@
 //! A call that nobody waits for becomes a *continuation*: the process that claims its row looks at the other agent's task and delivers
 //! what came of it. Which step may follow which is decided here, by [`CallRow::apply`] and [`CallRow::claim`]; stores only keep rows.
 
+use std::sync::Arc;
+
 use switchboard_core::call::BoxFuture;
-use switchboard_core::model::{ContextId, TaskId, Timestamp};
+use switchboard_core::model::{ContextId, TaskId, Timestamp, TraceContext};
 
 use super::storage::CALL_BYTES;
 use super::task_log::{Scope, StoreError, TaskKey};
@@ -121,6 +123,8 @@ pub struct CallRow {
     pub receipt: Option<String>,
     /// Why nothing came of it.
     pub error: Option<String>,
+    /// The trace that it was made in, under the span of its run.
+    pub trace: Option<Arc<TraceContext>>,
     pub created_at: Timestamp,
     pub ended_at: Option<Timestamp>,
 }

@@ -16,6 +16,7 @@ pub mod storage;
 pub mod store;
 pub mod system;
 pub mod task_log;
+pub mod trace;
 pub mod upkeep;
 
 pub use audit::AuditLog;
@@ -28,7 +29,8 @@ pub use runs::Runs;
 pub use share::Share;
 pub use store::Store;
 pub use system::{
-    Clock, Dispatch, Hint, HintSink, Hints, Ids, News, Webhook, WebhookAnswer, WebhookCall, WebhookError,
+    Clock, Dispatch, Hint, HintSink, HintStats, Hints, Ids, News, Webhook, WebhookAnswer, WebhookCall, WebhookError,
 };
 pub use task_log::TaskLog;
+pub use trace::Tracer;
 pub use upkeep::{DamagedRow, Quarantine, Upkeep};

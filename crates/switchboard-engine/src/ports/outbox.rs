@@ -10,6 +10,9 @@ pub trait Outbox: Send + Sync {
     /// Deliveries that wait, are under way or became dead letters, in the order of their keys.
     fn page(&self, query: OutboxQuery) -> BoxFuture<'_, Result<OutboxPage, StoreError>>;
 
+    /// How many deliveries wait or are under way, counted up to this number.
+    fn depth(&self, at_most: u32) -> BoxFuture<'_, Result<u64, StoreError>>;
+
     /// One delivery, if it has anything left to deliver.
     fn find(&self, key: DeliveryKey) -> BoxFuture<'_, Result<Option<OutboxEntry>, StoreError>>;
 

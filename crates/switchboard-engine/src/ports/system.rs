@@ -76,6 +76,21 @@ pub trait Hints: Send + Sync {
     fn notify(&self, hint: Hint<'_>);
     /// Sets the receiver of hints; called once, at start.
     fn listen(&self, sink: Arc<dyn HintSink>);
+    /// What was counted since the start; nothing if there is no other process.
+    fn stats(&self) -> HintStats {
+        HintStats::default()
+    }
+}
+
+/// Counters of hints, for `/metrics`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HintStats {
+    /// Payloads that arrived, by the time since the first hint in them was given: below each bound of `COMMIT_MICROS_BOUNDS`, and
+    /// above all of them. The sender stamps them by its own clock.
+    pub seconds: [u64; 10],
+    pub micros_sum: u64,
+    /// Hints that were not sent because too many waited.
+    pub dropped: u64,
 }
 
 pub trait HintSink: Send + Sync {

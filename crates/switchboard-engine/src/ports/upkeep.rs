@@ -89,6 +89,10 @@ pub struct StoreStats {
     pub failures: u64,
     /// Transactions: commits that waited together share one.
     pub batches: u64,
+    /// Transactions by how many requests shared them, at each bound of [`COMMIT_BATCH_BOUNDS`] or below it, and above all of them.
+    pub batch_sizes: [u64; 9],
+    /// The requests in all of them.
+    pub batch_requests: u64,
     pub rows_written: u64,
     pub bytes_written: u64,
     pub queue_depth: u64,
@@ -104,6 +108,15 @@ pub struct StoreStats {
 
 /// Upper bounds, in microseconds, of the commit latency histogram.
 pub const COMMIT_MICROS_BOUNDS: [u64; 9] = [100, 250, 500, 1_000, 2_500, 10_000, 50_000, 250_000, 1_000_000];
+
+/// Upper bounds of the histogram of requests that share a transaction.
+pub const COMMIT_BATCH_BOUNDS: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+
+/// The place of a transaction of so many requests in [`StoreStats::batch_sizes`].
+#[must_use]
+pub fn batch_place(requests: u64) -> usize {
+    COMMIT_BATCH_BOUNDS.partition_point(|bound| *bound < requests)
+}
 
 /// The rows that a store could not read since it was opened. The store skips them and goes on with the others, and
 /// operators learn of them here.

@@ -2,10 +2,11 @@
 //! is one update after another or the whole task. After a failure the next attempt waits, twice as long each time up to
 //! a bound, and randomised, so that receivers that failed together are not all tried at the same time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::lifecycle::updates;
-use switchboard_core::model::PushBody;
+use switchboard_core::model::{PushBody, TraceContext};
 use tokio::time::Instant;
 
 use super::endpoint_queues::CallResult;
@@ -13,7 +14,9 @@ use super::payload::{Payload, delivery_id, encode, headers, newest_state, scheme
 use crate::engine_state::{Counters, EngineState};
 use crate::limits::Limits;
 use crate::ports::store::{Delivery, DeliveryOutcome, StoreError};
+use crate::ports::trace::{SpanKind, attribute};
 use crate::ports::{WebhookAnswer, WebhookCall, WebhookError};
+use crate::spans::OpenSpan;
 
 /// How many commits are read for one delivery before its cursor advances.
 const PAGE_COMMITS: usize = 32;
@@ -54,6 +57,7 @@ pub(super) async fn deliver(
         claimed,
         delivered_seq: claimed.delivery.delivered_seq,
         posts_left: if probe { 1 } else { usize::MAX },
+        trace: None,
         call_result: CallResult::default(),
     };
     let outcome = match posting.go().await {
@@ -73,6 +77,8 @@ struct Posting<'a> {
     claimed: &'a ClaimedDelivery,
     delivered_seq: u64,
     posts_left: usize,
+    /// The trace that the posts belong to.
+    trace: Option<Arc<TraceContext>>,
     call_result: CallResult,
 }
 
@@ -92,6 +98,7 @@ impl Posting<'_> {
     /// Posts the whole task in its present state, so several changes may be one call.
     async fn post_task(&mut self) -> Result<(), Stop> {
         let whole = whole_task(self.engine, &self.claimed.delivery).await.map_err(Stop::Store)?;
+        self.trace = self.engine.webhook_trace(self.claimed.delivery.task_key).await;
         match whole {
             Some((seq, body)) if seq > self.delivered_seq => self.post(Payload { seq, skipped: 0, body }).await,
             // The task was removed, or the receiver already has its newest state.
@@ -101,12 +108,18 @@ impl Posting<'_> {
 
     async fn post_updates(&mut self) -> Result<(), Stop> {
         let delivery = &self.claimed.delivery;
+        if self.delivered_seq > 0 {
+            self.trace = self.engine.webhook_trace(delivery.task_key).await;
+        }
         if let Some(payload) = newest_state(self.engine, delivery).await.map_err(Stop::Store)? {
             self.post(payload).await?;
         }
         let page = self.engine.store.log(delivery.task_key, self.delivered_seq, PAGE_COMMITS);
         for commit in page.await.map_err(Stop::Store)?.commits {
             let events = &commit.events;
+            if commit.first_seq == 1 {
+                self.trace = self.engine.note_opening(delivery.task_key, events);
+            }
             for (seq, update) in updates(&delivery.task_id, &delivery.context_id, commit.first_seq, events) {
                 if seq <= self.delivered_seq {
                     continue;
@@ -128,16 +141,22 @@ impl Posting<'_> {
         self.posts_left -= 1;
         let Payload { seq, skipped, .. } = payload;
         let delivery_id = delivery_id(delivery.task_id.as_str(), delivery.config.id.as_str(), seq);
+        let mut span = self.span(&delivery_id, attempt);
+        let trace = span.as_ref().map(|span| span.context()).or(self.trace.as_ref());
         let call = WebhookCall {
             url: delivery.config.url.clone(),
-            headers: headers(delivery, &delivery_id, &payload, attempt),
+            headers: headers(delivery, &delivery_id, &payload, attempt, trace.map(|trace| &**trace)),
             delivery_id,
             body: payload.body,
             task_id: delivery.task_id.clone(),
             scheme_without_credentials: scheme_without_credentials(delivery),
         };
         let patience = Duration::from_millis(u64::from(self.engine.limits.delivery_timeout_ms));
-        let error = match tokio::time::timeout(patience, self.engine.webhook.post(call)).await {
+        let answered = tokio::time::timeout(patience, self.engine.webhook.post(call)).await;
+        if let (Some(span), Ok(Ok(answer))) = (&mut span, &answered) {
+            span.says(attribute::STATUS, u32::from(answer.status));
+        }
+        let error = match answered {
             Ok(Ok(WebhookAnswer { status: status @ 200..=299, .. })) => {
                 tracing::trace!(status, "a webhook took an update");
                 self.call_result = CallResult { answered: true, ..CallResult::default() };
@@ -174,7 +193,21 @@ impl Posting<'_> {
                 WebhookError::Failed(error)
             }
         };
+        if let (Some(span), WebhookError::Failed(error) | WebhookError::Refused(error)) = (&mut span, &error) {
+            span.fails(error.clone());
+        }
         Err(Stop::Post(error))
+    }
+
+    /// The span of one post, if the trace is recorded.
+    fn span(&self, delivery_id: &str, attempt: u32) -> Option<Box<OpenSpan>> {
+        let mut span = self.engine.span(self.trace.as_deref(), SpanKind::Producer, "webhook")?;
+        let Delivery { scope, task_id, .. } = &self.claimed.delivery;
+        span.says(attribute::AGENT, scope.agent.as_str().to_owned());
+        span.says(attribute::TASK, task_id.as_str().to_owned());
+        span.says(attribute::DELIVERY, delivery_id.to_owned());
+        span.says(attribute::ATTEMPT, attempt);
+        Some(span)
     }
 }
 

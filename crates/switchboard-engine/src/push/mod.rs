@@ -11,6 +11,7 @@ mod outbox;
 mod owner_shares;
 mod payload;
 mod registering;
+mod traces;
 
 use std::sync::Mutex;
 
@@ -20,7 +21,9 @@ pub use endpoint_queues::{EndpointHealth, WebhookEndpoint};
 pub use outbox::{Changed, NextUpdate, OutboxAdmin, OutboxDetail, OutboxFilter, OutboxList};
 
 pub(crate) use dispatch::deliver_forever;
+pub(crate) use payload::push_trace;
 pub(crate) use registering::put_config;
+pub(crate) use traces::WebhookTraces;
 
 /// The queues that decide which endpoint may be called now; shared by the delivery loop and the operator's view.
 pub(crate) type SharedEndpointQueues = Mutex<endpoint_queues::EndpointQueues<deliver::ClaimedDelivery>>;

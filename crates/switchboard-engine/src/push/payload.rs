@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use switchboard_core::model::redact::{redact_update, redact_view};
-use switchboard_core::model::{AuthenticationInfo, Dialect, TaskView, Update};
+use switchboard_core::model::{AuthenticationInfo, Dialect, TaskView, TraceContext, Update};
 
 use crate::engine_state::EngineState;
 use crate::ports::store::{Delivery, StoreError};
@@ -33,6 +33,7 @@ pub(super) fn headers(
     delivery_id: &str,
     payload: &Payload,
     attempt: u32,
+    trace: Option<&TraceContext>,
 ) -> Vec<(&'static str, String)> {
     let Delivery { config, dialect, .. } = delivery;
     let mut headers = vec![
@@ -41,6 +42,7 @@ pub(super) fn headers(
         ("a2a-delivery-seq", payload.seq.to_string()),
         ("a2a-delivery-attempt", attempt.to_string()),
     ];
+    push_trace(&mut headers, trace);
     if payload.skipped > 0 {
         headers.push(("a2a-delivery-skipped", payload.skipped.to_string()));
     }
@@ -57,6 +59,15 @@ pub(super) fn headers(
         headers.push(("a2a-notification-token", token.clone()));
     }
     headers
+}
+
+/// Adds the headers that name the trace of a post.
+pub(crate) fn push_trace(headers: &mut Vec<(&'static str, String)>, trace: Option<&TraceContext>) {
+    let Some(trace) = trace else { return };
+    headers.push(("traceparent", trace.trace_parent()));
+    if let Some(state) = trace.trace_state() {
+        headers.push(("tracestate", state.to_owned()));
+    }
 }
 
 /// The scheme of a receiver that has left it to the server to prove who it is.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use switchboard_core::call::{Caller, Endpoint, Owner, Reply, Request, SendMessage, UpdateStream};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{Json, Message, Part, Role, Task, TaskId, TaskState, Update};
+use switchboard_core::model::{Json, Message, Part, Role, Task, TaskId, TaskState, TraceContext, Update};
 use tokio::time::{sleep, timeout};
 
 use super::call_ending::{CALL_CANCEL_MAX, CallEnding, cancel_remote, end_call, hand_over};
@@ -216,7 +216,7 @@ impl Turn {
             return Err(ProtocolError::unsupported(format!("{} is not asked in this way", request.operation())));
         }
         match find(self.engine_arc(), self.owner(), agent).await {
-            Ok(callee) => callee.endpoint.call(caller(self.owner()), request).await,
+            Ok(callee) => callee.endpoint.call(caller(self.owner(), self.trace()), request).await,
             Err(error) => Err(ProtocolError::unsupported(error.to_string())),
         }
     }
@@ -267,6 +267,7 @@ impl Turn {
             outcome: None,
             receipt: None,
             error: None,
+            trace: self.trace().cloned(),
             created_at: engine.now(),
             ended_at: None,
         };
@@ -415,7 +416,7 @@ impl Call {
     pub async fn cancel(&self) -> Result<(), AgentCallError> {
         let Some(task) = &self.task else { return Ok(()) };
         self.close();
-        let canceled = cancel_remote(&self.callee, self.turn.owner(), task).await;
+        let canceled = cancel_remote(&self.callee, self.turn.owner(), task, self.turn.trace()).await;
         let step = CallStep::Failed { error: "canceled by the agent that made it".to_owned() };
         self.note(step).await?;
         canceled.map_err(|error| refused(&self.callee.id, error))
@@ -427,7 +428,7 @@ impl Call {
             return Ok(answer.clone());
         }
         let Some(task) = &self.task else { return Err(AgentCallError::Stopped) };
-        let caller = caller(self.turn.owner());
+        let caller = caller(self.turn.owner(), self.turn.trace());
         match settle(&*self.callee.endpoint, &caller, task).await {
             Ok(task) => {
                 self.close();
@@ -484,10 +485,16 @@ async fn send_and_note(
     if !callee.recognises_repeats {
         note(CallStep::Left(true)).await?;
     }
-    let mut caller = caller(turn.owner());
+    let mut span = turn.call_span(&callee.id);
+    let mut caller = caller(turn.owner(), span.as_ref().map(|span| span.context()).or(turn.trace()));
     caller.idempotency_key = Some(id.clone());
-    caller.trace_parent = turn.trace_parent().map(str::to_owned);
-    let error = match callee.endpoint.call(caller, Request::SendMessage(send.into())).await {
+    let answered = callee.endpoint.call(caller, Request::SendMessage(send.into())).await;
+    if let (Some(span), Err(error)) = (&mut span, &answered) {
+        // Its text may quote the message.
+        span.fails(if error.retry_after_s().is_some() { "unavailable" } else { "refused" });
+    }
+    drop(span);
+    let error = match answered {
         Ok(Reply::SentTask(view)) => {
             let task = view.task;
             let step = CallStep::Remote { task: task.id.clone(), context: Some(task.context_id.clone()) };
@@ -530,10 +537,10 @@ pub(crate) async fn find(engine: &EngineState, owner: &Owner, name: &str) -> Res
     })
 }
 
-/// Who calls: the owner of the task whose run makes the call.
-pub(crate) fn caller(owner: &Owner) -> Caller {
+/// Who calls: the owner of the task whose run makes the call, in the trace of that run.
+pub(crate) fn caller(owner: &Owner, trace: Option<&Arc<TraceContext>>) -> Caller {
     let authenticated = *owner != Owner::default();
-    Caller { owner: owner.clone(), authenticated, ..Caller::anonymous() }
+    Caller { owner: owner.clone(), authenticated, trace: trace.cloned(), ..Caller::anonymous() }
 }
 
 fn refused(agent: &str, error: ProtocolError) -> AgentCallError {

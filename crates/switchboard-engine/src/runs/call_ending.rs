@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use switchboard_core::call::{Owner, Request};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::TaskId;
+use switchboard_core::model::{TaskId, TraceContext};
 use tokio::time::timeout;
 
 use super::call::{caller, find};
@@ -139,11 +139,11 @@ pub(crate) fn cancel_calls(engine: &Arc<EngineState>, parent: TaskKey) {
 
 async fn cancel_call(engine: &Arc<EngineState>, row: CallRow) {
     let Some(calls) = engine.store.calls() else { return };
-    let CallRow { id, scope, agent, remote_task, parent_id, .. } = row;
+    let CallRow { id, scope, agent, remote_task, parent_id, trace, .. } = row;
     if let Some(task) = &remote_task {
         let canceling = async {
             let callee = find(engine, &scope.owner, &agent).await.map_err(|error| error.to_string())?;
-            cancel_remote(&callee, &scope.owner, task).await.map_err(|error| error.to_string())
+            cancel_remote(&callee, &scope.owner, task, trace.as_ref()).await.map_err(|error| error.to_string())
         };
         match timeout(CALL_CANCEL_MAX, canceling).await {
             Ok(Ok(())) => {}
@@ -157,9 +157,14 @@ async fn cancel_call(engine: &Arc<EngineState>, row: CallRow) {
     }
 }
 
-pub(super) async fn cancel_remote(callee: &Callee, owner: &Owner, task: &TaskId) -> Result<(), ProtocolError> {
+pub(super) async fn cancel_remote(
+    callee: &Callee,
+    owner: &Owner,
+    task: &TaskId,
+    trace: Option<&Arc<TraceContext>>,
+) -> Result<(), ProtocolError> {
     let request = Request::CancelTask { id: task.clone(), metadata: None };
-    match callee.endpoint.call(caller(owner), request).await {
+    match callee.endpoint.call(caller(owner, trace), request).await {
         // It has ended by itself.
         Ok(_) | Err(ProtocolError::TaskNotCancelable { .. }) => Ok(()),
         Err(error) => Err(error),

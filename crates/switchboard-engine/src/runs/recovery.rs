@@ -126,6 +126,7 @@ pub(super) async fn end_claimed(
     failed: RunEnd,
 ) {
     let how = end.how(failed);
+    record.trace.set(inbound.trace.as_ref());
     let fence = record.with_head(|head| head.fence);
     runs.recover();
     if let Err(error) = end_turn(engine, record, fence, inbound, end, how).await {

@@ -53,10 +53,11 @@ impl Outcome {
         // ended task covers both.
         if error.is_incident() && !turn.is_cancelled() {
             let cause = error.cause_text().unwrap_or_default();
+            let trace_id = turn.trace().map(|trace| trace.trace_id_text());
             tracing::warn!(
                 task = %Escaped::new(record.id.as_str()), agent = %record.scope.agent, attempt = turn.attempt(),
                 incident = &*incident, reason = how.word(), what = %Escaped::new(error.client_text()),
-                cause = %Escaped::new(&cause), "run failed"
+                cause = %Escaped::new(&cause), trace_id, "run failed"
             );
         }
         record.fails_by(how.word());
@@ -316,6 +317,7 @@ impl Run {
     /// Counts the end of the run; its agent was started if it has `begun`.
     fn count(&self, how: RunEnd, begun: bool) {
         let runs = self.agent.source.runs();
+        self.turn.end_span(how);
         match begun {
             true => runs.end(how, self.turn.work_time().elapsed()),
             false => runs.end_unstarted(how),

@@ -206,7 +206,9 @@ impl<'a> Session<'a> {
 
     /// The upstream, as this turn calls it.
     async fn agent(&self) -> Result<AgentClient, CallError> {
-        Ok(with_credentials(self.upstream.agent().await?, self.credentials.as_ref()))
+        let trace = self.turn.trace().cloned();
+        let agent = with_credentials(self.upstream.agent().await?, self.credentials.as_ref());
+        Ok(agent.with_caller(|caller| caller.trace = trace))
     }
 
     async fn work(&mut self) -> Result<(), Fault> {
@@ -359,14 +361,24 @@ impl<'a> Session<'a> {
     async fn call(&self, agent: &AgentClient, streams: bool) -> Result<Answered, CallError> {
         let card = agent.card();
         let key = self.message_id();
-        let trace_parent = self.turn.trace_parent().map(str::to_owned);
+        let mut span = self.turn.call_span(&card.name);
+        let trace = span.as_ref().map(|span| span.context()).or(self.turn.trace()).cloned();
         let supported = |uri: &&String| card.capabilities.extensions.iter().any(|own| own.uri == **uri);
         let extensions: Vec<String> = self.turn.extensions().iter().filter(supported).cloned().collect();
         let agent = agent.clone().with_caller(|caller| {
             caller.idempotency_key = Some(key);
-            caller.trace_parent = trace_parent;
+            caller.trace = trace;
             caller.extensions = extensions;
         });
+        let answered = self.call_as(&agent, streams).await;
+        if let (Some(span), Err(error)) = (&mut span, &answered) {
+            // Its text may quote the message.
+            span.fails(format!("{:?}", error.kind()));
+        }
+        answered
+    }
+
+    async fn call_as(&self, agent: &AgentClient, streams: bool) -> Result<Answered, CallError> {
         let mut send = self.outgoing();
         if streams {
             match agent.stream_with(send.clone()).await {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use switchboard_engine::ports::{Hint, HintSink, Hints};
+use switchboard_engine::ports::{Hint, HintSink, HintStats, Hints};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -32,6 +32,10 @@ impl Hints for NatsHints {
 
     fn listen(&self, sink: Arc<dyn HintSink>) {
         self.hints.listen(sink);
+    }
+
+    fn stats(&self) -> HintStats {
+        self.hints.stats()
     }
 }
 

@@ -292,6 +292,14 @@ pub(super) async fn next_at(shared: &Shared) -> Result<Option<Timestamp>, StoreE
     rows.first().map(|row| get(row, 0).map(Timestamp::from_ms)).transpose()
 }
 
+/// How many deliveries wait or are under way, counted up to this number in the index of what is due.
+pub(super) async fn depth(shared: &Shared, at_most: u32) -> Result<u64, StoreError> {
+    const DEPTH: &str = "select count(*) from (select 1 from push where due_at is not null limit $1) as due";
+    let rows = shared.serve(DEPTH, &[&i64::from(at_most)]).await?;
+    let count: Option<i64> = rows.first().map(|row| get(row, 0)).transpose()?;
+    Ok(count.unwrap_or_default().unsigned_abs())
+}
+
 macro_rules! entry_columns {
     () => {
         "p.push_no, p.task_no, p.config_id, p.url, p.dialect, p.delivered_seq, p.failures, p.due_at, p.claimed_until, p.parked, \

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_engine::ports::store::StoreError;
-use switchboard_engine::ports::{Hint, HintSink, Hints};
+use switchboard_engine::ports::{Hint, HintSink, HintStats, Hints};
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::connect::{Connector, Driver};
@@ -44,6 +44,10 @@ impl Hints for PostgresHints {
 
     fn listen(&self, sink: Arc<dyn HintSink>) {
         self.hints.listen(sink);
+    }
+
+    fn stats(&self) -> HintStats {
+        self.hints.stats()
     }
 }
 

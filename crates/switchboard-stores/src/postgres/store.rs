@@ -323,6 +323,10 @@ impl Outbox for PostgresStore {
         Box::pin(deliveries::outbox_page(&self.shared, query))
     }
 
+    fn depth(&self, at_most: u32) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(deliveries::depth(&self.shared, at_most))
+    }
+
     fn find(&self, key: DeliveryKey) -> BoxFuture<'_, Result<Option<OutboxEntry>, StoreError>> {
         Box::pin(deliveries::outbox_find(&self.shared, key))
     }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use switchboard_core::model::TaskState;
-use switchboard_engine::ports::store::{COMMIT_MICROS_BOUNDS, StoreStats};
+use switchboard_engine::ports::store::{COMMIT_MICROS_BOUNDS, StoreStats, batch_place};
 
 use crate::record::{state_from_number, state_number};
 
@@ -19,6 +19,8 @@ pub(super) struct Totals {
     conflicts: AtomicU64,
     failures: AtomicU64,
     batches: AtomicU64,
+    batch_sizes: [AtomicU64; 9],
+    batch_requests: AtomicU64,
     rows: AtomicU64,
     bytes: AtomicU64,
     waiting: AtomicU64,
@@ -90,8 +92,11 @@ impl Totals {
         };
     }
 
-    pub(super) fn batch(&self) {
+    /// A transaction of so many commits was made.
+    pub(super) fn batch(&self, commits: usize) {
         self.batches.fetch_add(1, Relaxed);
+        self.batch_sizes[batch_place(commits as u64)].fetch_add(1, Relaxed);
+        self.batch_requests.fetch_add(commits as u64, Relaxed);
     }
 
     pub(super) fn written(&self, rows: u64, bytes: u64) {
@@ -133,6 +138,8 @@ impl Totals {
             conflicts: self.conflicts.load(Relaxed),
             failures: self.failures.load(Relaxed),
             batches: self.batches.load(Relaxed),
+            batch_sizes: std::array::from_fn(|place| self.batch_sizes[place].load(Relaxed)),
+            batch_requests: self.batch_requests.load(Relaxed),
             rows_written: self.rows.load(Relaxed),
             bytes_written: self.bytes.load(Relaxed),
             queue_depth: self.waiting.load(Relaxed),

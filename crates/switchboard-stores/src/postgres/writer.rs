@@ -151,7 +151,7 @@ fn refuse(shared: &Shared, batch: &mut [Pending], failure: &Failure) {
 }
 
 fn answer(shared: &Shared, batch: &mut [Pending], outcomes: Written) {
-    shared.totals.batch();
+    shared.totals.batch(batch.len());
     let Written { statuses, befores, changes } = outcomes;
     for (((pending, status), before), change) in batch.iter_mut().zip(statuses).zip(befores).zip(changes) {
         let answer = match status {

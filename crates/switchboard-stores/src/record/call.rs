@@ -1,8 +1,10 @@
 //! The stored form of a call of one agent to another: one object of JSON. The names of its members are part of the format. What a store
 //! has in columns of its own is not in it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
-use switchboard_core::model::{TaskId, Timestamp};
+use switchboard_core::model::{TaskId, Timestamp, TraceContext};
 use switchboard_engine::ports::calls::{CallRow, CallStatus};
 use switchboard_engine::ports::store::{Scope, StoreError, TaskKey};
 
@@ -30,6 +32,10 @@ struct StoredCall {
     receipt: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace_parent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace_state: Option<String>,
     created_at: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ended_at: Option<i64>,
@@ -38,7 +44,7 @@ struct StoredCall {
 /// The record of a call.
 pub(crate) fn encode_call(call: &CallRow) -> String {
     let CallRow { turn, agent, has_left, remote_task, remote_context, attempts, claimed_until, give_up_at, .. } = call;
-    let CallRow { deliver_to, outcome, receipt, error, created_at, ended_at, .. } = call;
+    let CallRow { deliver_to, outcome, receipt, error, trace, created_at, ended_at, .. } = call;
     let ms = |at: &Option<Timestamp>| at.map(Timestamp::as_ms);
     let stored = StoredCall {
         turn: *turn,
@@ -53,6 +59,8 @@ pub(crate) fn encode_call(call: &CallRow) -> String {
         outcome: outcome.clone(),
         receipt: receipt.clone(),
         error: error.clone(),
+        trace_parent: trace.as_ref().map(|trace| trace.trace_parent()),
+        trace_state: trace.as_ref().and_then(|trace| trace.trace_state()).map(str::to_owned),
         created_at: created_at.as_ms(),
         ended_at: ms(ended_at),
     };
@@ -95,6 +103,7 @@ pub(crate) fn decode_call(columns: CallColumns, record: &str) -> Result<CallRow,
         outcome: stored.outcome,
         receipt: stored.receipt,
         error: stored.error,
+        trace: TraceContext::of_texts(stored.trace_parent.as_deref(), stored.trace_state.as_deref()).map(Arc::new),
         created_at: Timestamp::from_ms(stored.created_at),
         ended_at: at(stored.ended_at),
     })

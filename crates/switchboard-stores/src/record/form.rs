@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use switchboard_core::dialect::json::{Base64, Raw, Text, Time};
 use switchboard_core::lifecycle::{Event, Inbound};
 use switchboard_core::model::{
-    Artifact, ArtifactId, Dialect, Json, Message, Part, PartContent, Role, TaskState, Timestamp,
+    Artifact, ArtifactId, Dialect, Json, Message, Part, PartContent, Role, TaskState, Timestamp, TraceContext,
 };
 use switchboard_engine::ports::store::StoreError;
 
@@ -111,6 +111,8 @@ pub(super) struct StoredInbound<'a> {
     extensions: Option<Vec<Text<'a>>>,
     #[serde(borrow)]
     trace_parent: Option<Text<'a>>,
+    #[serde(borrow)]
+    trace_state: Option<Text<'a>>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -304,7 +306,8 @@ impl<'a> StoredInbound<'a> {
             metadata: inbound.metadata.as_ref().map(Raw::from),
             accepted_output_modes: texts(inbound.accepted_output_modes.iter().map(String::as_str)),
             extensions: texts(inbound.extensions.iter().map(String::as_str)),
-            trace_parent: inbound.trace_parent.as_deref().map(Text::from),
+            trace_parent: inbound.trace.as_ref().map(|trace| Text(Cow::Owned(trace.trace_parent()))),
+            trace_state: inbound.trace.as_ref().and_then(|trace| trace.trace_state()).map(Text::from),
         }
     }
 
@@ -316,9 +319,13 @@ impl<'a> StoredInbound<'a> {
             metadata: self.metadata.map(json),
             accepted_output_modes: strings(self.accepted_output_modes),
             extensions: strings(self.extensions),
-            trace_parent: self.trace_parent.map(String::from),
+            trace: TraceContext::of_texts(text_of(&self.trace_parent), text_of(&self.trace_state)).map(Arc::new),
         }))
     }
+}
+
+fn text_of<'t>(text: &'t Option<Text<'_>>) -> Option<&'t str> {
+    text.as_ref().map(|text| &*text.0)
 }
 
 impl<'a> StoredMessage<'a> {

@@ -19,6 +19,13 @@ use crate::record::{signed, unsigned};
 /// How many webhooks are examined for one page.
 const EXAMINED_MAX: u64 = 50_000;
 
+/// How many deliveries wait or are under way, counted up to this number in the index of what is due.
+pub(super) fn depth(connection: &Connection, at_most: u32) -> Result<u64, Failure> {
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM push WHERE due_at IS NOT NULL LIMIT ?1)";
+    let count: i64 = connection.prepare_cached(sql)?.query_row([at_most], |row| row.get(0))?;
+    Ok(count.unsigned_abs())
+}
+
 /// One page of deliveries. A webhook that cannot be read is skipped and put into quarantine.
 pub(super) fn list(
     connection: &Connection,

@@ -528,6 +528,10 @@ impl Outbox for SqliteStore {
         Box::pin(self.readers.run(move |connection| outbox::list(connection, &quarantine, query)))
     }
 
+    fn depth(&self, at_most: u32) -> BoxFuture<'_, Result<u64, StoreError>> {
+        Box::pin(self.readers.run(move |connection| outbox::depth(connection, at_most)))
+    }
+
     fn find(&self, key: DeliveryKey) -> BoxFuture<'_, Result<Option<OutboxEntry>, StoreError>> {
         let quarantine = self.quarantine.clone();
         Box::pin(self.readers.run(move |connection| outbox::find(connection, &quarantine, key)))

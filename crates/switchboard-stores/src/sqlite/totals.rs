@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use switchboard_core::model::TaskState;
-use switchboard_engine::ports::store::{COMMIT_MICROS_BOUNDS, StoreStats};
+use switchboard_engine::ports::store::{COMMIT_MICROS_BOUNDS, StoreStats, batch_place};
 
 use crate::record::state_number;
 
@@ -151,7 +151,9 @@ pub(super) struct Stats {
     pub(super) commits: AtomicU64,
     pub(super) conflicts: AtomicU64,
     pub(super) failures: AtomicU64,
-    pub(super) batches: AtomicU64,
+    batches: AtomicU64,
+    batch_sizes: [AtomicU64; 9],
+    batch_requests: AtomicU64,
     pub(super) rows_written: AtomicU64,
     pub(super) bytes_written: AtomicU64,
     pub(super) queue_depth: AtomicU64,
@@ -162,6 +164,13 @@ pub(super) struct Stats {
 impl Stats {
     pub(super) fn add(counter: &AtomicU64, more: u64) {
         counter.fetch_add(more, Relaxed);
+    }
+
+    /// A transaction of so many requests was made durable.
+    pub(super) fn batch(&self, requests: u64) {
+        Self::add(&self.batches, 1);
+        Self::add(&self.batch_sizes[batch_place(requests)], 1);
+        Self::add(&self.batch_requests, requests);
     }
 
     pub(super) fn committed(&self, took: Duration) {
@@ -178,6 +187,8 @@ impl Stats {
             conflicts: self.conflicts.load(Relaxed),
             failures: self.failures.load(Relaxed),
             batches: self.batches.load(Relaxed),
+            batch_sizes: std::array::from_fn(|place| self.batch_sizes[place].load(Relaxed)),
+            batch_requests: self.batch_requests.load(Relaxed),
             rows_written: self.rows_written.load(Relaxed),
             bytes_written: self.bytes_written.load(Relaxed),
             queue_depth: self.queue_depth.load(Relaxed),

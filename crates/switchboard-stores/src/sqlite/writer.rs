@@ -293,7 +293,7 @@ fn process(ledger: &mut Ledger<'_>, mut batch: Vec<Request>, caches: &SharedCach
     let stats = &*caches.stats;
     match attempt(ledger, &mut batch, &caches.totals) {
         Ok(()) => {
-            Stats::add(&stats.batches, 1);
+            stats.batch(batch.len() as u64);
             let effects = std::mem::take(&mut ledger.effects);
             caches.totals.update(&ledger.count_changes);
             caches.cache.update(|updates| {

@@ -31,6 +31,7 @@ use super::organizations::OrgPeers;
 use super::reloads::Reloads;
 use super::serve_error::ServeError;
 use super::serving::Server;
+use super::telemetry::Telemetry;
 use super::transport::tls::Tls;
 use super::uri::{check_name, is_loopback_host};
 use crate::outbound::{AddressPolicy, Client};
@@ -76,6 +77,7 @@ pub(crate) struct Parts {
     /// The other apps of organizations.
     pub(crate) org_peers: Option<Arc<dyn OrgPeers>>,
     pub(crate) more_metrics: Vec<MetricsSource>,
+    pub(crate) telemetry: Option<Arc<Telemetry>>,
 }
 
 /// One agent or mounted endpoint.
@@ -127,6 +129,7 @@ impl ServerBuilder {
         let webhook = self.webhook(outbound.clone(), &clock)?;
         let (internal_tokens, self_poster) =
             self.self_fire.build(self.exposure.production, self.tls.as_ref(), &clock)?;
+        let telemetry = self.otlp.map(Telemetry::new).transpose()?;
         let engine = match registered.is_empty() {
             true => None,
             false => {
@@ -143,6 +146,10 @@ impl ServerBuilder {
                 };
                 let engine = engine.limits(limits).log_completed_tasks(self.log_completed_tasks);
                 let engine = engine.audit(self.audit);
+                let engine = match &telemetry {
+                    Some(telemetry) => engine.tracer(telemetry.tracer()),
+                    None => engine,
+                };
                 let engine = match self.callees {
                     Some(callees) => engine.callees(callees),
                     None => engine,
@@ -150,7 +157,7 @@ impl ServerBuilder {
                 Some(registered.into_iter().fold(engine, EngineBuilder::agent).build())
             }
         };
-        let host = Host::new(engine);
+        let host = Host::new(engine, telemetry.clone());
         let agents = mounts.into_iter().filter_map(|(name, settings, skill_rules, endpoint)| {
             let endpoint = match endpoint {
                 Some(endpoint) => {
@@ -198,6 +205,7 @@ impl ServerBuilder {
             call_door: self.call_door,
             org_peers: self.org_peers,
             more_metrics: self.more_metrics,
+            telemetry,
         };
         Ok(Server::new(parts))
     }

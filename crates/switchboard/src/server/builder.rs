@@ -29,6 +29,7 @@ use super::internal::settings::SelfFire;
 use super::limits::ServerLimits;
 use super::operator::metrics::MetricsSource;
 use super::organizations::OrgPeers;
+use super::telemetry::Otlp;
 use super::transport::tls::Tls;
 use crate::agent::AgentBuilder;
 use crate::protocol_binding::ProtocolBinding;
@@ -93,6 +94,7 @@ pub struct ServerBuilder {
     pub(super) call_door: Option<CallDoor>,
     pub(super) more_metrics: Vec<MetricsSource>,
     pub(super) callees: Option<Arc<dyn Callees>>,
+    pub(super) otlp: Option<Otlp>,
 }
 
 impl ServerBuilder {
@@ -139,6 +141,7 @@ impl ServerBuilder {
             org_peers: None,
             more_metrics: Vec::new(),
             callees: None,
+            otlp: None,
         }
     }
 
@@ -153,6 +156,14 @@ impl ServerBuilder {
     #[must_use]
     pub fn metrics(mut self, write: impl Fn(&mut String) + Send + Sync + 'static) -> Self {
         self.more_metrics.push(Arc::new(write));
+        self
+    }
+
+    /// Sends traces and metrics to a collector of OpenTelemetry. Without it, traces that come with calls are passed on, and none
+    /// are made.
+    #[must_use]
+    pub fn otlp(mut self, otlp: Otlp) -> Self {
+        self.otlp = Some(otlp);
         self
     }
 

@@ -19,7 +19,7 @@ use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::{MemoryStore, STORAGE_BYTES_MAX_DEFAULT};
 use switchboard_engine::ports::audit::AuditEntry;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
-use switchboard_engine::ports::store::{COMMIT_MICROS_BOUNDS, OverStorage, Scope};
+use switchboard_engine::ports::store::{COMMIT_BATCH_BOUNDS, COMMIT_MICROS_BOUNDS, OverStorage, Scope};
 use switchboard_engine::ports::{Clock, Hints, Links, Share, Store};
 use switchboard_engine::push::OutboxAdmin;
 use switchboard_engine::runs::{RunCounters, RunEnd};
@@ -32,8 +32,9 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use crate::server::downloads::{Downloads, WantedArtifact};
 use crate::server::internal::Processor;
 use crate::server::operator::Operations;
-use crate::server::operator::metrics::{buckets, family, histogram, read, sample, single};
+use crate::server::operator::metrics::{buckets, family, histogram, in_seconds, read, sample, single};
 use crate::server::serve_error::ServeError;
+use crate::server::telemetry::Telemetry;
 use crate::server::uri::encode;
 
 #[cfg(feature = "sqlite")]
@@ -124,14 +125,15 @@ impl StoreChoice {
 pub(crate) struct Host {
     engine: Option<Engine>,
     supervisor: Supervisor,
+    telemetry: Option<Arc<Telemetry>>,
     is_started: Arc<AtomicBool>,
 }
 
 impl Host {
     /// Without an engine, a host supervises connections and keeps no tasks.
-    pub(crate) fn new(engine: Option<Engine>) -> Self {
+    pub(crate) fn new(engine: Option<Engine>, telemetry: Option<Arc<Telemetry>>) -> Self {
         let supervisor = engine.as_ref().map_or_else(Supervisor::new, |engine| engine.supervisor().clone());
-        Self { engine, supervisor, is_started: Arc::default() }
+        Self { engine, supervisor, telemetry, is_started: Arc::default() }
     }
 
     /// What an operator may see and do in a database that no server has open. An engine that is not started answers
@@ -154,10 +156,16 @@ impl Host {
         &self.supervisor
     }
 
-    /// Starts the engine, the first time it is called.
+    /// Starts the engine and the export of spans, the first time it is called.
     pub(crate) fn start(&self) {
-        if let Some(engine) = self.engine.as_ref().filter(|_| !self.is_started.swap(true, Ordering::AcqRel)) {
+        if self.is_started.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Some(engine) = &self.engine {
             engine.start();
+        }
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.start(&self.supervisor);
         }
     }
 
@@ -169,7 +177,7 @@ impl Host {
         }
     }
 
-    /// Stops for good: waits for runs until `grace` is over, and drops what is left.
+    /// Stops for good: waits for runs until `grace` is over, drops what is left, and sends the last traces and metrics.
     pub(crate) async fn shutdown(&self, grace: Duration) {
         match &self.engine {
             Some(engine) => engine.shutdown(grace).await,
@@ -177,6 +185,10 @@ impl Host {
                 self.supervisor.begin_drain();
                 self.supervisor.stop().await;
             }
+        }
+        if let Some(telemetry) = &self.telemetry {
+            // Boxed, because it is large and most servers have none.
+            Box::pin(telemetry.flush()).await;
         }
     }
 
@@ -456,7 +468,11 @@ fn write_deliveries(out: &mut String, engine: &Engine, ages: &QueueAges, with_en
     let (under_way, down) = engine.outbox().gauges();
     single(out, "deliveries_under_way", "gauge", "Deliveries under way now.", under_way as u64);
     single(out, "delivery_endpoints_down", "gauge", "Endpoints whose deliveries wait for a probe.", down as u64);
-    // Left out if the store did not say.
+    // Both are left out if the store did not say.
+    family(out, "delivery_queue_depth", "gauge", "Deliveries that wait or are under way, counted up to 10000.");
+    if let Some(waiting) = ages.deliveries_waiting {
+        let _ = writeln!(out, "switchboard_delivery_queue_depth {waiting}");
+    }
     family(out, "delivery_queue_oldest_seconds", "gauge", "How long the delivery that is most overdue has been due.");
     if let Some(oldest) = ages.oldest_delivery {
         let _ = writeln!(out, "switchboard_delivery_queue_oldest_seconds {}", oldest.as_secs_f64());
@@ -489,5 +505,17 @@ fn write_store(out: &mut String, engine: &Engine) {
     single(out, "store_queue_depth", "gauge", "Commits waiting for the writer.", stats.queue_depth);
     family(out, "commit_seconds", "histogram", "Time from asking for a commit to its answer.");
     let seconds = stats.commit_micros_sum as f64 / 1e6;
-    buckets(out, "commit_seconds", "", &COMMIT_MICROS_BOUNDS, &stats.commit_seconds, seconds);
+    buckets(out, "commit_seconds", "", &in_seconds(&COMMIT_MICROS_BOUNDS), &stats.commit_seconds, seconds);
+    family(out, "commit_batch_size", "histogram", "How many requests shared a transaction.");
+    let (bounds, requests) = (COMMIT_BATCH_BOUNDS.map(|bound| bound as f64), stats.batch_requests as f64);
+    buckets(out, "commit_batch_size", "", &bounds, &stats.batch_sizes, requests);
+    let counters = engine.counters();
+    let help = "Runs taken from a process that gave no sign of life.";
+    single(out, "lease_steals_total", "counter", help, read(&counters.lease_steals));
+    let help = "Writes of runs refused because another process has taken the run over.";
+    single(out, "fenced_writes_total", "counter", help, read(&counters.fenced_writes));
+    let hints = engine.hint_stats();
+    family(out, "hint_seconds", "histogram", "Time from a change to the arrival of its hint at another process.");
+    buckets(out, "hint_seconds", "", &in_seconds(&COMMIT_MICROS_BOUNDS), &hints.seconds, hints.micros_sum as f64 / 1e6);
+    single(out, "hints_dropped_total", "counter", "Hints not sent because too many waited.", hints.dropped);
 }

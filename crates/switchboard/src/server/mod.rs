@@ -2,7 +2,7 @@
 //!
 //! `transport` has the port and its connections. `edge` takes each request through its stages: it is admitted, routed,
 //! authenticated, read, and answered. `bindings` decode calls and encode replies, one per protocol binding. `cards`, `downloads`
-//! and `operator` are what is served beside calls.
+//! and `operator` are what is served beside calls; `telemetry` sends traces and metrics to a collector.
 
 mod access;
 mod authentication;
@@ -22,6 +22,7 @@ mod organizations;
 mod reloads;
 mod serve_error;
 mod serving;
+mod telemetry;
 mod transport;
 mod uri;
 
@@ -43,6 +44,7 @@ pub use operator::offline::OfflineOutbox;
 pub use organizations::{OrgPeers, OrgSecretPush, OrgSecretPushed};
 pub use serve_error::{ServeError, ServeErrorKind};
 pub use serving::{Server, ServerHandle};
+pub use telemetry::Otlp;
 pub use transport::listener::Bound;
 pub use transport::tls::{Tls, TlsError};
 pub use uri::RESERVED;

@@ -15,6 +15,7 @@ use super::build::{Parts, short_key};
 use super::builder::ServerBuilder;
 use super::edge::admit::{Origins, reachable};
 use super::edge::service::A2aService;
+use super::edge::shared::Shared;
 use super::host::Host;
 use super::reloads::Reloads;
 use super::serve_error::{ServeError, ServeErrorKind};
@@ -81,6 +82,7 @@ impl Server {
         let origins = Origins::of_port(url.clone(), local_addr.port());
         let host = self.parts.host.clone();
         let shared = Arc::new(self.parts.share(origins, certified_host));
+        send_metrics_of(&shared);
         Ok(Bound::new(listener, local_addr, url, host, shared))
     }
 
@@ -106,6 +108,7 @@ impl Server {
         };
         self.parts.host.start();
         let shared = Arc::new(self.parts.share(Origins::fixed(url), None));
+        send_metrics_of(&shared);
         let stall = Duration::from_secs(u64::from(shared.limits.reply_stall_s_max.max(1)));
         shared.supervisor.spawn(Kind::Sweep, shared.unread.clone().run(stall));
         Ok(A2aService::new(shared))
@@ -172,6 +175,13 @@ impl Server {
     /// Ends what [`Server::local`] started: as [`ServerHandle::shutdown`].
     pub async fn shutdown(&self, grace: Duration) {
         self.handle().shutdown(grace).await;
+    }
+}
+
+/// Sends the metrics of a server to its collector, if it has one.
+fn send_metrics_of(shared: &Arc<Shared>) {
+    if let Some(telemetry) = &shared.telemetry {
+        telemetry.start_metrics(shared);
     }
 }
 

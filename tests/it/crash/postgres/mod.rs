@@ -12,6 +12,7 @@ mod restarted;
 pub(super) mod rolling;
 mod shares;
 mod takeover;
+mod traced;
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

@@ -61,6 +61,13 @@ pub(super) fn facts(turn: &Turn) -> Vec<(&'static str, String)> {
     FACTS.into_iter().filter_map(|(variable, keys)| Some((variable, find(keys)?))).collect()
 }
 
+/// The variables by which programs join the trace of the message, under the names that OpenTelemetry has for them.
+pub(super) fn trace(turn: &Turn) -> Vec<(&'static str, String)> {
+    let Some(trace) = turn.trace() else { return Vec::new() };
+    let state = trace.trace_state().map(|state| ("TRACESTATE", state.to_owned()));
+    std::iter::once(("TRACEPARENT", trace.trace_parent())).chain(state).collect()
+}
+
 fn members(metadata: &Json) -> Option<BTreeMap<String, &RawValue>> {
     serde_json::from_str(metadata.as_str()).ok()
 }

@@ -29,7 +29,7 @@ fn the_example_file_shows_every_setting() {
     expect_file!["../../../switchboard.example.toml"].assert_eq(&example);
 }
 
-const EXCLUSIVE: [&str; 15] = [
+const EXCLUSIVE: [&str; 16] = [
     "tokens_file",
     "rules_file",
     "api_key_env",
@@ -45,6 +45,7 @@ const EXCLUSIVE: [&str; 15] = [
     "store = ",
     "hints = ",
     "hints_credentials_file",
+    "otlp_headers_file",
 ];
 
 fn is_assignment(line: &str) -> bool {
@@ -83,7 +84,9 @@ fn the_rows_fit_their_types_and_name_nothing_twice() {
         for (flag, variable) in row.flag.into_iter().zip(row.variable) {
             assert!(HEADINGS.contains(&row.heading), "{setting} has no place in the help");
             let expected = format!("SWITCHBOARD_{}", flag.trim_start_matches('-').replace('-', "_").to_uppercase());
-            assert!(variable == expected || variable == format!("{expected}_FILE"), "{setting}: {variable}");
+            // The names that OpenTelemetry has for its settings are the same for all programs.
+            let is_usual = variable == expected || variable == format!("{expected}_FILE");
+            assert!(is_usual || variable.starts_with("OTEL_"), "{setting}: {variable}");
             assert_eq!(table::all().filter(|other| other.flag == row.flag).count(), 1, "{setting}");
             assert_eq!(table::all().filter(|other| other.variable == row.variable).count(), 1, "{setting}");
         }

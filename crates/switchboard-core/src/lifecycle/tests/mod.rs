@@ -149,7 +149,7 @@ fn inbound(turn: u32, text: &str) -> Arc<Inbound> {
         metadata: (turn == 1).then(|| Json::from_trusted(r#"{"from":"first"}"#)),
         accepted_output_modes: Vec::new(),
         extensions: Vec::new(),
-        trace_parent: None,
+        trace: None,
     })
 }
 

@@ -18,7 +18,9 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use switchboard_core::call::Owner;
 use switchboard_core::lifecycle::{Folded, Head, Inbound};
-use switchboard_core::model::{AgentCard, AgentName, Json, Message, PartContent, Task, TaskId, Timestamp};
+use switchboard_core::model::{
+    AgentCard, AgentName, Json, Message, PartContent, Task, TaskId, Timestamp, TraceContext,
+};
 use tokio_util::sync::CancellationToken;
 
 pub use pass_on::PassedOn;
@@ -26,10 +28,12 @@ pub use pass_on::PassedOn;
 use super::attached::Writes;
 use super::call::TurnCalls;
 use super::run_time::WorkTime;
-use super::{AgentCallError, AgentError, Background};
+use super::{AgentCallError, AgentError, Background, RunEnd};
 use crate::commit::{Record, Stage};
 use crate::engine_state::EngineState;
 use crate::ports::store::TaskKey;
+use crate::ports::trace::{SpanKind, attribute};
+use crate::spans::OpenSpan;
 
 pub(super) use writes::checkpoint_json;
 
@@ -67,6 +71,26 @@ struct Inner {
     stage: Mutex<Option<Stage>>,
     /// Created by the first call to another agent.
     calls: OnceLock<Box<TurnCalls>>,
+    /// If the trace of the message is recorded.
+    span: Option<RunSpan>,
+}
+
+/// The span of a run.
+struct RunSpan {
+    context: Arc<TraceContext>,
+    /// Taken when the run ends.
+    open: Mutex<Option<Box<OpenSpan>>>,
+}
+
+impl RunSpan {
+    fn begin(engine: &EngineState, start: &TurnStart) -> Option<Self> {
+        let mut span = engine.span(start.inbound.trace.as_deref(), SpanKind::Internal, "run")?;
+        span.says(attribute::AGENT, start.record.scope.agent.as_str().to_owned());
+        span.says(attribute::TASK, start.record.id.as_str().to_owned());
+        span.says(attribute::TURN, start.inbound.turn);
+        span.says(attribute::ATTEMPT, start.attempt);
+        Some(Self { context: span.context().clone(), open: Mutex::new(Some(span)) })
+    }
 }
 
 /// What a turn starts from.
@@ -132,7 +156,9 @@ impl Turn {
     }
 
     fn new(engine: Arc<EngineState>, start: TurnStart, task: OnceLock<Arc<Task>>, stage: Option<Stage>) -> Self {
+        let span = RunSpan::begin(&engine, &start);
         let TurnStart { record, inbound, fence, attempt, interrupted, run_max, background, .. } = start;
+        record.trace.set(span.as_ref().map_or(inbound.trace.as_ref(), |span| Some(&span.context)));
         let TurnStart { checkpoint, earlier_checkpoint, now, .. } = start;
         let deadline = now.plus_ms(i64::try_from(run_max.as_millis()).unwrap_or(i64::MAX / 2));
         let inner = Inner {
@@ -157,6 +183,7 @@ impl Turn {
             work_time: WorkTime::new(),
             stage: Mutex::new(stage),
             calls: OnceLock::new(),
+            span,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -277,10 +304,31 @@ impl Turn {
         &self.inner.inbound.extensions
     }
 
-    /// The W3C `traceparent` the message came with.
+    /// The trace that this work belongs to: the one the message came with, under the span of this run if it is recorded. Calls to
+    /// others pass it on as `traceparent` and `tracestate`.
     #[must_use]
-    pub fn trace_parent(&self) -> Option<&str> {
-        self.inner.inbound.trace_parent.as_deref()
+    pub fn trace(&self) -> Option<&Arc<TraceContext>> {
+        self.inner.span.as_ref().map_or(self.inner.inbound.trace.as_ref(), |span| Some(&span.context))
+    }
+
+    /// Begins the span of a call to another server, under that of this run; none if the trace is not recorded.
+    #[must_use]
+    pub fn call_span(&self, callee: &str) -> Option<Box<OpenSpan>> {
+        let mut span = self.inner.engine.span(self.trace().map(|trace| &**trace), SpanKind::Client, "call")?;
+        span.says(attribute::AGENT, self.agent().as_str().to_owned());
+        span.says(attribute::CALLEE, callee.to_owned());
+        Some(span)
+    }
+
+    /// Ends the span of the run.
+    pub(crate) fn end_span(&self, how: RunEnd) {
+        let Some(span) = &self.inner.span else { return };
+        let Some(mut open) = span.open.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        open.says(attribute::RUN_END, how.word());
+        open.says(attribute::STATE, self.inner.record.with_head(|head| head.state.word()));
+        if how.is_failure() || matches!(how, RunEnd::TimedOut | RunEnd::NotStarted | RunEnd::StoreFailed) {
+            open.fails(how.word());
+        }
     }
 
     /// The tasks the message refers to, those that exist and belong to the caller.

@@ -41,6 +41,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The headers of an ordinary call, with those that the connection adds; room for them is made at once.
 const HEADERS_USUAL: usize = 10;
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// One call on its way to one place.
 pub(super) struct Exchange<'a> {
@@ -269,7 +270,10 @@ impl Exchange<'_> {
         }
         put(IDEMPOTENCY_KEY, self.caller.idempotency_key.as_deref())?;
         put(LAST_EVENT_ID, self.caller.last_event_id.as_deref())?;
-        put(TRACEPARENT, self.caller.trace_parent.as_deref())?;
+        if let Some(trace) = &self.caller.trace {
+            put(TRACEPARENT, Some(&trace.trace_parent()))?;
+            put(TRACESTATE, trace.trace_state())?;
+        }
         if !self.proof.headers.is_empty() {
             headers.extend(self.proof.headers.clone());
         }

@@ -196,7 +196,7 @@ pub struct Cors {
 
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "authorization, content-type, a2a-version, a2a-extensions, x-a2a-extensions, idempotency-key, last-event-id, \
-     traceparent, x-request-id, range, if-range, if-match, if-none-match",
+     traceparent, tracestate, x-request-id, range, if-range, if-match, if-none-match",
 );
 const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(

@@ -11,6 +11,7 @@ pub(crate) const A2A_OUTPUT_MODES: HeaderName = HeaderName::from_static("a2a-out
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// The name that a corvid-agent gives itself.
 pub(crate) const X_SOURCE_AGENT: HeaderName = HeaderName::from_static("x-source-agent");
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

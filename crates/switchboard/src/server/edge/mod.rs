@@ -3,7 +3,7 @@
 //! order; who calls is found out in `server/authentication`.
 //!
 //! Beside them: `paths` (what a path names), `shared` (what all requests use), `rebased` (links to artifacts
-//! under another name of this machine), `request_log` and `access_log` (what is counted and logged about a request), `present_headers` and
+//! under another name of this machine), `request_log` and `access_log` (what is counted and logged about a request), `request_trace` (the trace it belongs to), `present_headers` and
 //! `identity_headers` (which headers there are, and which are dropped), `operator_check` and `peers` (callers that are known by their address).
 
 pub(crate) mod access_log;
@@ -19,6 +19,7 @@ pub(crate) mod present_headers;
 pub(crate) mod read;
 pub(crate) mod rebased;
 pub(crate) mod request_log;
+pub(crate) mod request_trace;
 pub(crate) mod respond;
 pub(crate) mod route;
 pub(crate) mod service;

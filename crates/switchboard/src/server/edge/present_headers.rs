@@ -11,8 +11,10 @@ pub(crate) struct PresentHeaders {
     pub(crate) origin: bool,
     pub(crate) request_id: bool,
     pub(crate) version: bool,
-    /// Whether any says how a call is to be made: its key, where a stream goes on, its trace, extensions.
+    /// Whether any says how a call is to be made: its key, where a stream goes on, extensions.
     pub(crate) call: bool,
+    /// Whether it comes in a trace.
+    pub(crate) trace: bool,
     /// Whether any tells who calls, as a proxy would.
     pub(crate) identity: bool,
     pub(crate) content_type: ContentType,
@@ -41,9 +43,8 @@ impl PresentHeaders {
                 "a2a-version" => present.version = true,
                 "origin" => present.origin = true,
                 "x-request-id" => present.request_id = true,
-                "a2a-extensions" | "idempotency-key" | "last-event-id" | "traceparent" | "x-a2a-extensions" => {
-                    present.call = true;
-                }
+                "a2a-extensions" | "idempotency-key" | "last-event-id" | "x-a2a-extensions" => present.call = true,
+                "traceparent" => present.trace = true,
                 name => present.identity |= is_identity_header(name),
             }
         }

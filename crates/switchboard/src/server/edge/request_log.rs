@@ -11,13 +11,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{HeaderValue, Response};
-use switchboard_core::dialect::codes;
+use http::{HeaderMap, HeaderValue, Response};
+use switchboard_core::dialect::{Dialect, codes};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{AgentName, Principal, Tenant};
+use switchboard_core::model::{AgentName, Principal, Tenant, TraceContext};
 use switchboard_engine::escaped::Escaped;
-use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, Decision};
+use switchboard_engine::ports::{Clock, Tracer};
 use switchboard_engine::supervisor::Kind;
 use switchboard_engine::system::SystemClock;
 use tokio::time::Instant;
@@ -28,6 +28,7 @@ use crate::server::edge::access_log::{AccessLine, Answered};
 use crate::server::edge::admit::CommonHeaders;
 use crate::server::edge::budgets::Holder;
 use crate::server::edge::header_names::X_REQUEST_ID;
+use crate::server::edge::request_trace::{RequestTrace, SpanEnd};
 use crate::server::edge::respond::ReplyBody;
 use crate::server::edge::shared::{Mounted, Shared};
 use crate::server::operator::Operations;
@@ -72,6 +73,8 @@ pub(crate) struct RequestRecord {
     tenant: OnceLock<Tenant>,
     /// Only if a line is to be written for this request.
     line: Option<Box<AccessLine>>,
+    /// Only if the request comes in a trace, or traces are recorded.
+    trace: Option<Box<RequestTrace>>,
 }
 
 impl RequestRecord {
@@ -90,6 +93,7 @@ impl RequestRecord {
             principal: OnceLock::new(),
             tenant: OnceLock::new(),
             line: None,
+            trace: None,
         }
     }
 
@@ -98,6 +102,17 @@ impl RequestRecord {
         if shared.access_log.is_some() || tracing::enabled!(Level::DEBUG) {
             self.line = Some(Box::new(AccessLine::of(parts, request_id, self.peer)));
         }
+    }
+
+    /// Notes the trace that the request belongs to.
+    #[cold]
+    pub(crate) fn begin_trace(&mut self, tracer: Option<&Arc<dyn Tracer>>, headers: &HeaderMap) {
+        self.trace = RequestTrace::begin(tracer, headers);
+    }
+
+    /// The place in a trace that what a call in this dialect causes belongs to.
+    pub(crate) fn trace(&self, dialect: Dialect) -> Option<Arc<TraceContext>> {
+        self.trace.as_ref().map(|trace| trace.of_call(dialect))
     }
 
     pub(crate) fn operation(&self, operation: Operation) {
@@ -286,6 +301,9 @@ impl InFlight {
                 self.audit_refusal(operation, refused);
             }
         }
+        if self.note.trace.is_some() {
+            self.end_span(operation, refused, response.status().as_u16());
+        }
         let unread = std::mem::replace(&mut self.unread, ReplyWatch::Socket);
         let response = if self.note.line.is_some() { self.write_line(response, operation) } else { response };
         match unread {
@@ -315,8 +333,19 @@ impl InFlight {
             principal = %Escaped::at_most(principal, PRINCIPAL_BYTES_MAX),
             peer = self.note.peer.map(tracing::field::display),
             request_id,
+            trace_id = self.note.trace.as_ref().map(|trace| trace.id()),
             "request refused"
         );
+    }
+
+    /// Ends the span of the request, if it has one.
+    #[cold]
+    fn end_span(&mut self, operation: Operation, refused: Option<Refused>, status: u16) {
+        let agent = self.agent_name().to_owned();
+        let binding = BindingKind::ALL.get(usize::from(self.note.binding.load(Relaxed))).map_or("", |kind| kind.word());
+        if let Some(trace) = self.note.trace.take() {
+            trace.end(SpanEnd { operation, agent, binding, refused, status });
+        }
     }
 
     /// Adds an entry about what an operator did.
@@ -383,6 +412,9 @@ impl Drop for InFlight {
             return;
         }
         let (operation, agent) = (self.note.known_operation(), self.agent_name().to_owned());
+        if self.note.trace.is_some() {
+            self.end_span(operation, None, CLIENT_GONE);
+        }
         if let (Some(line), Some(log)) = (self.note.line.take(), &self.shared.access_log) {
             let principal = self.note.principal.get().cloned();
             let (operation, began) = (operation.word(), self.note.began);

@@ -102,6 +102,9 @@ where
         let authority = named_authority(&parts.uri, &parts.headers);
         let (admitted, common) = admit(&shared, &parts, present, authority, named.is_public());
         note.keep_line(&shared, &parts, &common.request_id);
+        if present.trace || shared.tracer.is_some() {
+            note.begin_trace(shared.tracer.as_ref(), &parts.headers);
+        }
         let target = route(&shared, &head(&parts, present, &note), &parts, authority, named, admitted);
         let unread = match &self.unread {
             Some(unread) if parts.version == Version::HTTP_2 => ReplyWatch::Streams(unread.clone()),

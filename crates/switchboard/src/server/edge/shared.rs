@@ -11,7 +11,7 @@ use switchboard_core::dialect::detect::Mount;
 use switchboard_core::dialect::json::DecodeLimits;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, AgentInterface, AgentName, Principal};
-use switchboard_engine::ports::{Clock, Ids};
+use switchboard_engine::ports::{Clock, Ids, Tracer};
 use switchboard_engine::supervisor::Supervisor;
 use switchboard_engine::system::{RandomIds, SystemClock};
 
@@ -28,9 +28,7 @@ use crate::server::edge::access_log::AccessLog;
 use crate::server::edge::admit::{Cors, HostCheck, HostRule, Origins, RequestIds};
 use crate::server::edge::authorize::{CardReader, Rules, Subject};
 use crate::server::edge::budgets::Budgets;
-use crate::server::edge::header_names::{
-    A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, TRACEPARENT, X_A2A_EXTENSIONS,
-};
+use crate::server::edge::header_names::{A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, X_A2A_EXTENSIONS};
 use crate::server::edge::operator_check::OperatorKey;
 use crate::server::edge::peers::OpenPeers;
 use crate::server::edge::present_headers::PresentHeaders;
@@ -43,6 +41,7 @@ use crate::server::limits::ServerLimits;
 use crate::server::operator::Operations;
 use crate::server::operator::metrics::{Metrics, MetricsSource};
 use crate::server::organizations::Organizations;
+use crate::server::telemetry::Telemetry;
 use crate::server::transport::tls::Tls;
 use crate::server::transport::unread::UnreadWatch;
 use crate::server::uri::query_pairs;
@@ -71,6 +70,10 @@ pub(crate) struct Shared {
     pub(crate) metrics: Arc<Metrics>,
     /// What others count for `/metrics`.
     pub(crate) more_metrics: Vec<MetricsSource>,
+    /// Set if traces and metrics are sent to a collector.
+    pub(crate) telemetry: Option<Arc<Telemetry>>,
+    /// What records traces, if they are.
+    pub(crate) tracer: Option<Arc<dyn Tracer>>,
     /// None on a port that speaks plain HTTP.
     pub(crate) tls: Option<Tls>,
     pub(crate) request_ids: RequestIds,
@@ -202,14 +205,13 @@ impl Incoming<'_, '_> {
         let head = &self.head;
         // One pass finds all of them, of which most requests have none. The first of a name counts. A value that is not
         // ASCII is a value all the same: dropping it would turn a resume or a repeat into a new send.
-        let (mut idempotency_key, mut last_event_id, mut trace_parent) = (None, None, None);
+        let (mut idempotency_key, mut last_event_id) = (None, None);
         let mut asks_for_extensions = false;
         let headers = if head.present.call { Some(head.headers) } else { None };
         for (name, value) in headers.into_iter().flatten() {
             let wanted = match name {
                 name if *name == IDEMPOTENCY_KEY => &mut idempotency_key,
                 name if *name == LAST_EVENT_ID => &mut last_event_id,
-                name if *name == TRACEPARENT => &mut trace_parent,
                 name => {
                     asks_for_extensions |= *name == A2A_EXTENSIONS || *name == X_A2A_EXTENSIONS;
                     continue;
@@ -231,7 +233,7 @@ impl Incoming<'_, '_> {
             },
             idempotency_key,
             last_event_id: last_event_id.or_else(|| head.query("after")),
-            trace_parent,
+            trace: head.note.trace(dialect),
             takes_frames: false,
         })
     }
@@ -305,6 +307,8 @@ impl Parts {
             default_version: self.default_version,
             metrics: Arc::new(Metrics::new(self.agents.len(), self.since)),
             more_metrics: self.more_metrics,
+            tracer: self.telemetry.as_ref().map(|telemetry| telemetry.tracer()),
+            telemetry: self.telemetry,
             tls: self.tls,
             request_ids: RequestIds::new(prefix),
             access_log: self.access_log,

@@ -276,6 +276,9 @@ pub(crate) async fn render(shared: &Shared, with_endpoints: bool) -> String {
     write_connections(&mut out, shared);
     out += &of_host;
     shared.more_metrics.iter().for_each(|write| write(&mut out));
+    if let Some(telemetry) = &shared.telemetry {
+        telemetry.write_metrics(&mut out);
+    }
     out
 }
 
@@ -364,30 +367,27 @@ pub(crate) fn sample(out: &mut String, name: &str, labels: &[(&str, &str)], valu
 pub(crate) fn histogram(out: &mut String, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
     let counts = histogram.buckets();
     if counts.iter().any(|count| *count > 0) {
-        buckets(out, name, &written(labels), &MICROS_BOUNDS, &counts, histogram.seconds_sum());
+        buckets(out, name, &written(labels), &in_seconds(&MICROS_BOUNDS), &counts, histogram.seconds_sum());
     }
 }
 
+/// Bounds in microseconds, as Prometheus wants them.
+pub(crate) fn in_seconds(micros_bounds: &[u64]) -> Vec<f64> {
+    micros_bounds.iter().map(|bound| *bound as f64 / 1e6).collect()
+}
+
 /// `counts` has one more than there are bounds, for what is above all of them.
-pub(crate) fn buckets(
-    out: &mut String,
-    name: &str,
-    labels: &str,
-    micros_bounds: &[u64],
-    counts: &[u64],
-    seconds_sum: f64,
-) {
+pub(crate) fn buckets(out: &mut String, name: &str, labels: &str, bounds: &[f64], counts: &[u64], values_sum: f64) {
     let comma = if labels.is_empty() { "" } else { "," };
     let braces = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
     let mut sum = 0;
-    for (bound, count) in micros_bounds.iter().zip(counts) {
+    for (bound, count) in bounds.iter().zip(counts) {
         sum += count;
-        let seconds = *bound as f64 / 1e6;
-        let _ = writeln!(out, "switchboard_{name}_bucket{{{labels}{comma}le=\"{seconds}\"}} {sum}");
+        let _ = writeln!(out, "switchboard_{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {sum}");
     }
     sum += counts.last().copied().unwrap_or_default();
     let _ = writeln!(out, "switchboard_{name}_bucket{{{labels}{comma}le=\"+Inf\"}} {sum}");
-    let _ = writeln!(out, "switchboard_{name}_sum{braces} {seconds_sum}");
+    let _ = writeln!(out, "switchboard_{name}_sum{braces} {values_sum}");
     let _ = writeln!(out, "switchboard_{name}_count{braces} {sum}");
 }
 
