@@ -4,9 +4,9 @@
 //! dialect, webhooks and owners. The upstream is called through the client of `switchboard` and needs to know nothing of it.
 //!
 //! A turn goes: the message is accepted and stored; it is sent to the upstream (`session`); the id of the upstream's task is kept
-//! as a checkpoint before anything is waited for; each update is passed on in the same commit as the checkpoint that names it. After
-//! a crash the next attempt reads the checkpoint and goes on with the same task: by the number of the last event, else with
-//! a snapshot of which only the new part is written (`progress`), else by asking for the task from time to time.
+//! as a checkpoint before anything is waited for; updates that arrive together are passed on in one commit, with the checkpoint that names
+//! the last of them. After a crash the next attempt reads the checkpoint and goes on with the same task: by the number of the last
+//! event, else with a snapshot of which only the new part is written (`progress`), else by asking for the task from time to time.
 //!
 //! `upstream` has what all turns share: the client, the card, the circuit breaker (`breaker`), limits and counters.
 //!

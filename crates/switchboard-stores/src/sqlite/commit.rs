@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 use switchboard_core::lifecycle::{Event, Head, Phase};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::{
@@ -12,19 +12,17 @@ use switchboard_engine::ports::store::{
 
 use super::checksums::{AcceptedColumns, ChunkColumns, LogColumns, TaskColumns};
 use super::error::Failure;
-use super::fold::commit_sql;
+use super::fold::{replaces_checkpoint, story_below_checkpoint};
 use super::idempotency::{day_of, find_accepted, known_as_of};
 use super::ledger::Ledger;
 use super::recent::is_chunk;
-use super::rows::{LogRow, chains_of, log_columns, log_no, task_columns};
+use super::rows::{chains_of, log_columns, task_columns};
 use super::runs::{Lease, is_interrupted};
 use super::schema::VERSION_MAX;
 use super::totals::CountChange;
 use super::unindexed::{UNINDEXED_RUN, UNINDEXED_TASK, phase_of};
 use super::usage::bytes_of_commit;
-use crate::record::{
-    Chains, Encoded, encode_artifacts, is_only_checkpoint_and_artifacts, phase_number, signed, state_number, unsigned,
-};
+use crate::record::{Chains, Encoded, encode_artifacts, phase_number, signed, state_number, unsigned};
 
 /// What the writer needs to know about a task to apply the next commit.
 #[derive(Clone, Copy)]
@@ -515,24 +513,6 @@ impl Ledger<'_> {
         let until = lease_until.filter(|_| holder == self.epoch);
         self.leases.set(task_no, until.map(|until| Lease { fence: step.head.fence, until }));
     }
-}
-
-/// The commit that readers fold next after this checkpoint. A checkpoint replaces the one before it, so readers
-/// skip that one, and a task with a million checkpoints is read as quickly as a task with one. If the skipped
-/// commit also wrote artifacts, readers find it on the chain of artifact writes.
-pub(super) fn story_below_checkpoint(connection: &Connection, task_no: i64, story: i64) -> Result<i64, Failure> {
-    let mut select = connection.prepare_cached(&commit_sql())?;
-    let mut rows = select.query([log_no(task_no, story)])?;
-    let Some(row) = rows.next()? else { return Ok(story) };
-    let LogRow { columns, record } = LogRow::read(row)?;
-    Ok(if is_only_checkpoint_and_artifacts(record) { columns.prev_story } else { story })
-}
-
-/// Whether these events are only a checkpoint and artifact writes, as far as readers need them.
-pub(super) fn replaces_checkpoint(events: &[Event]) -> bool {
-    let is_checkpoint = |event: &Event| matches!(event, Event::Checkpoint { .. });
-    let is_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
-    events.iter().any(is_checkpoint) && events.iter().all(|event| is_checkpoint(event) || is_artifact(event))
 }
 
 impl Step<'_> {

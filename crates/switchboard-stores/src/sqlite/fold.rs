@@ -3,13 +3,16 @@
 //! progress are on neither chain, so a task with a million of them is read as quickly as one without.
 
 use rusqlite::{Connection, Row};
+use switchboard_core::lifecycle::Event;
 use switchboard_engine::ports::store::{StoreError, StoredTask, TaskKey};
 
 use super::checksums::{ChunkColumns, mismatch, mistyped};
 use super::error::Failure;
 use super::rows::{LOG_COLUMNS, LogRow, TaskRow, log_no};
 use crate::checksum::ContentHash;
-use crate::record::{Chains, ChunkSource, Folding, HistoryBounds, ParsedCommit, Want, missing};
+use crate::record::{
+    Chains, ChunkSource, Folding, HistoryBounds, ParsedCommit, Want, is_only_checkpoint_and_artifacts, missing,
+};
 
 /// Folds the commits on the chains, oldest first. Of messages beyond the bounds the contents are not read.
 pub(super) fn fold(
@@ -109,6 +112,24 @@ fn walk(
 /// Reads one commit.
 pub(super) fn commit_sql() -> String {
     format!("SELECT {LOG_COLUMNS} FROM log WHERE log_no = ?1")
+}
+
+/// The commit that readers fold next after this checkpoint. A checkpoint replaces the one before it, so readers
+/// skip that one, and a task with a million checkpoints is read as quickly as a task with one. If the skipped
+/// commit also wrote artifacts, readers find it on the chain of artifact writes.
+pub(super) fn story_below_checkpoint(connection: &Connection, task_no: i64, story: i64) -> Result<i64, Failure> {
+    let mut select = connection.prepare_cached(&commit_sql())?;
+    let mut rows = select.query([log_no(task_no, story)])?;
+    let Some(row) = rows.next()? else { return Ok(story) };
+    let LogRow { columns, record } = LogRow::read(row)?;
+    Ok(if is_only_checkpoint_and_artifacts(record) { columns.prev_story } else { story })
+}
+
+/// Whether these events are only a checkpoint and artifact writes, as far as readers need them.
+pub(super) fn replaces_checkpoint(events: &[Event]) -> bool {
+    let is_checkpoint = |event: &Event| matches!(event, Event::Checkpoint { .. });
+    let is_artifact = |event: &Event| matches!(event, Event::ArtifactWritten { .. });
+    events.iter().any(is_checkpoint) && events.iter().all(|event| is_checkpoint(event) || is_artifact(event))
 }
 
 /// Reads chunks for records that refer to them.

@@ -10,8 +10,8 @@ use switchboard_core::lifecycle::{ArtifactHead, Event, Head, is_needed_to_fold};
 use switchboard_core::model::ArtifactId;
 use switchboard_engine::ports::store::StoreError;
 
-use super::super::commit::replaces_checkpoint;
 use super::super::error::Failure;
+use super::super::fold::replaces_checkpoint;
 use super::super::rows::{LOG_COLUMNS, LogRow, log_no, version_of};
 use super::super::schema::VERSION_MAX;
 use super::tasks::Inspected;

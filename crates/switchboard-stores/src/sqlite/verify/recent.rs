@@ -5,9 +5,8 @@ use std::collections::hash_map::Entry;
 
 use rusqlite::OptionalExtension;
 
-use super::super::commit::story_below_checkpoint;
 use super::super::error::Failure;
-use super::super::fold::Chunks;
+use super::super::fold::{Chunks, story_below_checkpoint};
 use super::super::recent::{are_chunks, has_checkpoint};
 use super::super::rows::{LogRow, RECENT_COLUMNS, version_of};
 use super::super::schema::VERSION_BITS;

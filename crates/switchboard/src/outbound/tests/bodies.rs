@@ -94,7 +94,7 @@ async fn the_connection_of_a_stream_that_has_ended_is_used_again() {
         server.say(later);
         let is_kept = async {
             while client.idle_count() == 0 {
-                tokio::task::yield_now().await
+                tokio::task::yield_now().await;
             }
         };
         tokio::time::timeout(Duration::from_secs(10), is_kept).await.expect("the connection is kept");
