@@ -114,7 +114,7 @@ impl ServerBuilder {
     }
 
     /// Lets callers in whom a [`ClientCertificate`](crate::ClientCertificate) in the extensions of the request names. It is for
-    /// applications with a TLS listener of their own; a port with [`Tls::with_client_authority`] does this by itself.
+    /// applications with a TLS listener of their own; a port with [`Tls::with_client_authority`](crate::Tls::with_client_authority) does this by itself.
     #[must_use]
     pub fn client_certificates(mut self, on: bool) -> Self {
         self.client_certificates = on;
