@@ -17,23 +17,31 @@ const SIMULATION: &str = "cargo test --profile ci --workspace --test it -- sim::
 
 /// What one durable send of an ordinary agent costs PostgreSQL: two commits.
 pub const DATABASE_PER_SEND: Constant =
-    Constant { name: "PostgreSQL, per send", value: None, unit: "µs of CPU", command: REPLICAS };
+    Constant { name: "PostgreSQL, per send", value: Some(181.0), unit: "µs of CPU", command: REPLICAS };
 
 /// What it costs the server.
 pub const SERVER_PER_SEND: Constant =
-    Constant { name: "server, per send", value: None, unit: "µs of CPU", command: REPLICAS };
+    Constant { name: "server, per send", value: Some(95.0), unit: "µs of CPU", command: REPLICAS };
 
 /// What a server costs PostgreSQL in a second in which nothing happens.
-pub const DATABASE_PER_IDLE_SERVER: Constant =
-    Constant { name: "PostgreSQL, per idle server and second", value: None, unit: "µs of CPU", command: REPLICAS };
+pub const DATABASE_PER_IDLE_SERVER: Constant = Constant {
+    name: "PostgreSQL, per idle server and second",
+    value: Some(2_000.0),
+    unit: "µs of CPU",
+    command: REPLICAS,
+};
 
 /// What it costs PostgreSQL that a run goes on for a second and writes nothing: its lease is renewed with every sweep.
-pub const DATABASE_PER_RUN: Constant =
-    Constant { name: "PostgreSQL, per run under way and second", value: None, unit: "µs of CPU", command: REPLICAS };
+pub const DATABASE_PER_RUN: Constant = Constant {
+    name: "PostgreSQL, per run under way and second",
+    value: Some(4.85),
+    unit: "µs of CPU",
+    command: REPLICAS,
+};
 
 /// How much later a follower at another server sees an event.
 pub const FOLLOWER_DELAY: Constant =
-    Constant { name: "delay of a follower at another server, p50", value: None, unit: "ms", command: REPLICAS };
+    Constant { name: "delay of a follower at another server, p50", value: Some(0.85), unit: "ms", command: REPLICAS };
 
 /// Calls of a server to its store in a minute in which nothing happens. Counted, not measured: they are the same everywhere.
 pub const IDLE_CALLS: Constant = Constant {
