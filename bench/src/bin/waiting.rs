@@ -21,7 +21,7 @@ struct Arguments {
     store: Option<String>,
     #[arg(long)]
     replica: Option<String>,
-    /// For the secrets of webhooks, which nobody registers here.
+    /// For the secrets of webhooks. No client registers any here.
     #[arg(long, env = "SWITCHBOARD_SECRETS_KEY", hide = true)]
     secrets_key: Option<String>,
 }

@@ -27,7 +27,7 @@ pub struct OpenSpan {
 }
 
 impl OpenSpan {
-    /// Begins a span under a place in a trace; none if nobody records that trace.
+    /// Begins a span under a place in a trace; none if the caller does not record that trace.
     #[must_use]
     pub fn begin(
         tracer: &Arc<dyn Tracer>,
@@ -39,7 +39,7 @@ impl OpenSpan {
         is_recorded.then(|| Self::new(tracer, parent.under(tracer.span_id()), Some(parent.span_id()), kind, name))
     }
 
-    /// Begins the first span of a trace; none if nobody records that trace.
+    /// Begins the first span of a trace; none if the caller does not record that trace.
     #[must_use]
     pub fn begin_trace(
         tracer: &Arc<dyn Tracer>,

@@ -75,13 +75,23 @@ async fn garbage_an_endless_answer_and_a_redirect_fail_the_task() {
 async fn an_update_of_another_task_fails_the_task() {
     let upstream = calls(|_, _| {
         Script::Cut(events(
-            &[event(None, &status("t", "working")), event(None, &status("other", "completed"))].concat(),
+            &[
+                event(None, &status("t", "working")),
+                event(None, &chunk("t", "ab", false)),
+                event(None, &status("other", "completed")),
+            ]
+            .concat(),
         ))
     })
     .await;
     let (_gateway, agent, _) = gateway(&upstream.url, quick());
-    let (state, text) = outcome(&agent, "go").await;
-    assert_eq!((state, text.as_str()), (TaskState::Failed, "The agent behind this one answered about another task"));
+    let task = soon(agent.send_text("go")).await.unwrap().into_task().unwrap();
+    let said = task.status.message.as_ref().unwrap().text();
+    assert_eq!(
+        (task.state(), said.as_str()),
+        (TaskState::Failed, "The agent behind this one answered about another task")
+    );
+    assert_eq!(task.artifacts[0].text(), "ab", "what came before it, in the same packet, is shown");
 }
 
 #[tokio::test]

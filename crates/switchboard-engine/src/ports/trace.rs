@@ -30,7 +30,7 @@ pub enum SpanKind {
     Server,
     /// A request to another server.
     Client,
-    /// A message that nobody waits for the answer of.
+    /// A message whose answer the client does not wait for.
     Producer,
 }
 

@@ -86,13 +86,13 @@ fn rows(subject: &OnFile, place: &Place) -> Vec<Row> {
     alone(async { Ok::<_, PostgresError>(read.await) }).unwrap().unwrap()
 }
 
-/// A store in PostgreSQL, with the clock of the file that was moved.
-struct InSchema<'a> {
-    store: PostgresStore,
+/// A store that was moved to, with the clock of the one that was moved.
+struct Target<'a, S> {
+    store: S,
     clock: &'a ManualClock,
 }
 
-impl Subject for InSchema<'_> {
+impl<S: Store> Subject for Target<'_, S> {
     fn store(&self) -> &dyn Store {
         &self.store
     }
@@ -117,7 +117,7 @@ fn what_was_in_a_file_is_served_from_postgresql() {
     // Those of the sample, and the move itself.
     assert_eq!((checked.audit_entries, checked.faults, done.was_resumed), (3, 0, false));
     assert_eq!(checked.chunk_bytes, 33_000 + 900_000);
-    let served = InSchema { store: PostgresStore::open(options).unwrap(), clock: &subject.clock };
+    let served = Target { store: PostgresStore::open(options).unwrap(), clock: &subject.clock };
     block_on(async {
         sample::check_calls(&served).await;
         sample::check(&served, &mut sample).await;
@@ -150,31 +150,11 @@ fn a_file_that_went_to_postgresql_and_back_is_the_same_row_by_row() {
     after.retain(|row| !is_new(row));
     assert_eq!(after, before);
     let store = SqliteStore::open(&back, subject.clock.clone(), subject.options.clone()).unwrap();
-    let served = Reopened { store, clock: &subject.clock };
+    let served = Target { store, clock: &subject.clock };
     block_on(async {
         sample::check_calls(&served).await;
         sample::check(&served, &mut sample).await;
     });
-}
-
-/// A store on the file that was moved back.
-struct Reopened<'a> {
-    store: SqliteStore,
-    clock: &'a ManualClock,
-}
-
-impl Subject for Reopened<'_> {
-    fn store(&self) -> &dyn Store {
-        &self.store
-    }
-
-    fn clock(&self) -> &ManualClock {
-        self.clock
-    }
-
-    fn restart(&mut self) {
-        panic!("not needed here");
-    }
 }
 
 /// Moves, and is interrupted after each page. Returns how often.

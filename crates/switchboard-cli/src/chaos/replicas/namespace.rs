@@ -1,5 +1,5 @@
 //! A network between a server and its database that can be cut as a cable can: a network namespace, in which the proxy of the link listens,
-//! and a pair of virtual interfaces that leads there. While the interface is down, packets are dropped and nobody is told.
+//! and a pair of virtual interfaces that leads there. While the interface is down, the kernel drops packets and tells neither side.
 //!
 //! This takes the rights of an administrator and the program `ip`, and is done where both are there.
 

@@ -108,7 +108,12 @@ impl Session<'_> {
             let lost = match next {
                 Some(Ok(frame)) => {
                     self.heard_at = Instant::now();
-                    match self.take(frame, beginning).await? {
+                    let taken = self.take(frame, beginning).await;
+                    if taken.is_err() {
+                        // What came before the faulty frame is shown.
+                        self.save().await?;
+                    }
+                    match taken? {
                         Taken::Step(Step::Over) => {
                             self.save().await?;
                             return Ok(Read::Over);
