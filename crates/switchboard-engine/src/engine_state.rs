@@ -178,6 +178,17 @@ impl EngineState {
         Ok(stored.map(|stored| self.with_links(scope, stored)))
     }
 
+    /// The same for a caller that waited for the commit of a version: the task as it was then, or later.
+    pub(crate) async fn stored_task_since(
+        &self,
+        scope: &Scope,
+        id: &TaskId,
+        version: u64,
+    ) -> Result<Option<StoredTask>, StoreError> {
+        let stored = self.store.task_since(scope, id, version, self.limits.reply_bytes_max).await?;
+        Ok(stored.map(|stored| self.with_links(scope, stored)))
+    }
+
     /// Puts links in the place of contents that the store has left out of a record.
     pub(crate) fn with_links(&self, scope: &Scope, mut stored: StoredTask) -> StoredTask {
         if !stored.outlined.is_empty() {

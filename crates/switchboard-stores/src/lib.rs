@@ -1,10 +1,12 @@
 //! Stores that implement the engine's ports. Each is a feature and a folder, and none imports another. They share the
-//! stored form of a task's log, in `record` (readable JSON with a format number of its own), and the checksums of
-//! stored rows, in `checksum`. Servers that share a store wake each other's followers by hints (`hint_box`), over PostgreSQL itself or
+//! stored form of a task's log, in `record` (readable JSON with a format number of its own), the checksums of
+//! stored rows, in `checksum`, and the memory of records that were written lately, in `cache`. Servers that share a store wake each other's followers by hints (`hint_box`), over PostgreSQL itself or
 //! over NATS, which is no store.
 //!
 //! This crate makes no semver promise; use the `switchboard` crate.
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod cache;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod checked;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "nats"))]

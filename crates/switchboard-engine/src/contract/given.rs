@@ -159,6 +159,9 @@ impl RecordWriter {
         let stored = store.task(&self.scope, id, u64::MAX).await.expect("tasks are read").expect("the record is there");
         assert_eq!((stored.key, &stored.head, &*stored.folded), (self.key(), &self.head, &self.folded));
         assert_eq!(stored.outlined, [], "everything fits");
+        let since = store.task_since(&self.scope, id, self.head.version, u64::MAX).await.expect("tasks are read");
+        let since = since.expect("the record is there");
+        assert_eq!((since.key, &since.head, &*since.folded), (self.key(), &self.head, &self.folded));
     }
 }
 

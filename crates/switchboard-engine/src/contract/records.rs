@@ -92,6 +92,7 @@ pub async fn a_foreign_task_is_a_missing_task(subject: &mut dyn Subject) {
         let store = subject.store();
         assert!(store.head(scope, &writer.head.id).await.expect("answers").is_none(), "{scope:?}");
         assert!(store.task(scope, &writer.head.id, u64::MAX).await.expect("answers").is_none(), "{scope:?}");
+        assert!(store.task_since(scope, &writer.head.id, 1, u64::MAX).await.expect("answers").is_none(), "{scope:?}");
         let page = store.list(scope, &everything()).await.expect("answers");
         assert_eq!((page.tasks.len(), page.total), (0, 0), "{scope:?}");
     }

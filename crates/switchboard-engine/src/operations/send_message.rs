@@ -127,7 +127,10 @@ async fn wait_for_answer(
     if !settled && !return_immediately {
         wait_until(engine, &record, Until::Settled, patience.saturating_sub(begun.elapsed())).await?;
     }
-    let stored = read(engine, &record.scope, &record).await?;
+    let stored = match settled {
+        true => read_settled(engine, &record).await?,
+        false => read(engine, &record.scope, &record).await?,
+    };
     Ok(answer(engine, &record.scope, &stored.folded, history_length, bytes_max))
 }
 
@@ -325,4 +328,11 @@ async fn read(engine: &EngineState, scope: &Scope, record: &Record) -> Result<St
     let failed = |error: StoreError| engine.store_failed(&error);
     let stored = engine.stored_task(scope, &record.id).await.map_err(failed)?;
     stored.ok_or_else(|| ProtocolError::task_not_found(&record.id))
+}
+
+/// The record as a commit of this process has settled it, or later.
+async fn read_settled(engine: &EngineState, record: &Record) -> Result<StoredTask, ProtocolError> {
+    let version = record.with_head(|head| head.version);
+    let stored = engine.stored_task_since(&record.scope, &record.id, version).await;
+    stored.map_err(|error| engine.store_failed(&error))?.ok_or_else(|| ProtocolError::task_not_found(&record.id))
 }

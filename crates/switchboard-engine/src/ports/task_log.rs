@@ -35,6 +35,19 @@ pub trait TaskLog: Send + Sync {
         bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>>;
 
+    /// The record as it was at `version` or later, for a caller that waited for the commit of this version by this process. An
+    /// adapter whose data others write, too, may answer from memory where [`TaskLog::task`] would have to read.
+    fn task_since<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        version: u64,
+        bytes_max: u64,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        let _ = version;
+        self.task(scope, id, bytes_max)
+    }
+
     /// The same for a reader that shows at most `history_max` messages of the history and starts no run: an adapter may leave
     /// out older ones, and the contents of all open turns.
     fn task_view<'a>(

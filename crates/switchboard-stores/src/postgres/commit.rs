@@ -1,5 +1,7 @@
 //! Commits on their way to the database. A commit is encoded by its caller, waits in the queue, and is written with the others
-//! of its batch by one call of `commit_v1` (`schema.rs`).
+//! of its batch by one call of `commit_v2` (`schema/commit.rs`).
+
+use std::cmp::Ordering;
 
 use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{Dialect, PushConfig};
@@ -19,7 +21,7 @@ use super::text;
 use crate::record::{Encoded, OnChains, encode, encode_artifacts, phase_number, signed, state_number, unsigned};
 use crate::secret_keys::{Place, SecretKeys};
 
-// The bits of `flags`, as `commit_v1` reads them.
+// The bits of `flags`, as `commit_v2` reads them.
 const RUNNING: i64 = 1;
 const CANCEL_REQUESTED: i64 = 2;
 const WAITS: i64 = 4;
@@ -195,6 +197,17 @@ impl Pending {
         })
     }
 
+    /// The order of commits in a batch, which is the order in which they take locks: new records by id, then others by number. So two
+    /// batches never wait for each other.
+    pub(super) fn order(&self, other: &Self) -> Ordering {
+        match (self.is_new(), other.is_new()) {
+            (true, true) => self.id.cmp(&other.id),
+            (false, false) => self.task_no().cmp(&other.task_no()),
+            (true, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+        }
+    }
+
     pub(super) fn task_no(&self) -> i64 {
         self.numbers[0]
     }
@@ -292,16 +305,16 @@ fn push_columns(
 
 /// What became of the commits of a batch.
 pub(super) struct Written {
-    /// As `commit_v1` answers.
+    /// As `commit_v2` answers.
     pub(super) statuses: Vec<i16>,
     pub(super) befores: Vec<i16>,
     pub(super) changes: Vec<i64>,
 }
 
-const COMMIT: &str = "select statuses, befores, changes from commit_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, \
+const COMMIT: &str = "select statuses, befores, changes from commit_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, \
                       $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)";
 
-/// Sends a batch, whose new records come first.
+/// Sends a batch that is in the order of [`Pending::order`].
 pub(super) async fn write(
     connection: &Connection,
     batch: &[Pending],
@@ -318,6 +331,7 @@ pub(super) async fn write(
     let (mut w_ord, mut w_numbers, mut w_configs, mut w_urls) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut w_tokens, mut w_schemes, mut w_credentials, mut w_dialects) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut accepts = Vec::new();
     let mut marks = false;
     for (place, pending) in batch.iter().enumerate() {
         let ord = count(place + 1);
@@ -329,13 +343,7 @@ pub(super) async fn write(
         }
         artifacts.push(pending.artifacts.as_str());
         records.push(pending.record.as_str());
-        if let Some(accept) = &pending.accept {
-            k_ord.push(ord);
-            k_keys.push(&accept.key[..]);
-            k_digests.push(&accept.digest[..]);
-            let checksum = of_accept(pending.task_no(), accept);
-            k_numbers.extend([i64::from(accept.turn), signed(accept.after_seq), accept.expires.as_ms(), checksum]);
-        }
+        accepts.extend(pending.accept.as_ref().map(|accept| (ord, pending.task_no(), accept)));
         for chunk in &pending.chunks {
             b_ord.push(ord);
             let checksum = of_chunk(pending.task_no(), pending.version(), chunk.number, chunk.hash);
@@ -354,6 +362,14 @@ pub(super) async fn write(
             w_credentials.push(put.and_then(|(columns, _)| columns.auth_credentials.as_deref()));
             w_dialects.push(put.map(|(columns, _)| columns.dialect.as_str()));
         }
+    }
+    accepts.sort_by_key(|(_, _, accept)| accept.key);
+    for (ord, task_no, accept) in accepts {
+        k_ord.push(ord);
+        k_keys.push(&accept.key[..]);
+        k_digests.push(&accept.digest[..]);
+        let checksum = of_accept(task_no, accept);
+        k_numbers.extend([i64::from(accept.turn), signed(accept.after_seq), accept.expires.as_ms(), checksum]);
     }
     let rows = connection
         .query(

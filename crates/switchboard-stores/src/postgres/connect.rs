@@ -28,11 +28,27 @@ pub(super) struct Connector {
     pub(super) tls: Tls,
     pub(super) schema: String,
     pub(super) statement_timeout: Duration,
+    pub(super) plans: Plans,
     /// Where connections are driven.
     pub(super) runtime: Handle,
 }
 
+/// How the server plans the statements that a connection repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plans {
+    /// It decides itself whether to plan for the parameters each time.
+    AsServerDecides,
+    /// Once, when they are first used, with indexes and loops whatever the tables hold then. The statements of a commit are right that
+    /// way for every batch, and to plan them each time takes as long as a small batch itself.
+    Once,
+}
+
 impl Connector {
+    /// The same, but its connections plan each statement once.
+    pub(super) fn planning_once(&self) -> Self {
+        Self { plans: Plans::Once, ..self.clone() }
+    }
+
     /// A connection that is driven by the thread of the store.
     pub(super) async fn connect(&self) -> Result<Connection, Failure> {
         let this = self.clone();
@@ -73,8 +89,15 @@ impl Connector {
 
     pub(super) async fn set_up(&self, client: &Client) -> Result<(), Failure> {
         let timeout_ms = self.statement_timeout.as_millis();
+        let plans = match self.plans {
+            Plans::AsServerDecides => "",
+            Plans::Once => {
+                "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; \
+                 SET enable_mergejoin = off; "
+            }
+        };
         let sql = format!(
-            "SET search_path TO \"{}\"; SET statement_timeout = {timeout_ms}; SET lock_timeout = {timeout_ms}; \
+            "{plans}SET search_path TO \"{}\"; SET statement_timeout = {timeout_ms}; SET lock_timeout = {timeout_ms}; \
              SET idle_in_transaction_session_timeout = {timeout_ms}; SET client_encoding = 'UTF8'; SET timezone = 'UTC'; \
              SET default_transaction_isolation = 'read committed'; SET jit = off; SET synchronous_commit = 'on'",
             self.schema

@@ -1,7 +1,9 @@
 //! Tasks in PostgreSQL, which several processes share. Each process writes commits in batches, one round trip each, and reads
 //! with pipelined statements. Only the clock of the database decides about leases and other waiting times.
 //!
-//! Nothing of a task is cached, so each process sees what the others wrote. A thread of its own drives the connections.
+//! Each process sees what the others wrote: it keeps the tasks that it wrote lately in memory, and asks the database whether they are
+//! still the newest before it shows them. Only a caller that waited for a commit of this process is told what that commit made of
+//! the task without asking. A thread of its own drives the connections.
 
 mod assign_owner;
 mod audit;

@@ -16,6 +16,9 @@ use crate::secret_keys::SecretKeys;
 /// The longest name of a schema, as PostgreSQL has it.
 const NAME_BYTES_MAX: usize = 63;
 
+/// Tasks that a process wrote lately and keeps in memory.
+const CACHE_RECORDS_MAX: usize = 4_096;
+
 /// How to open a store on PostgreSQL.
 #[derive(Clone)]
 pub struct PostgresOptions {
@@ -31,6 +34,8 @@ pub struct PostgresOptions {
     pub(super) readers: usize,
     pub(super) time: TimeSource,
     pub(super) migrates: bool,
+    /// Tasks that the process wrote lately and keeps in memory.
+    pub(super) cache_records_max: usize,
     /// Whether hints between processes go over this database.
     pub(super) carries_hints: bool,
 }
@@ -74,6 +79,7 @@ impl PostgresOptions {
             readers: Self::READERS_DEFAULT,
             time: TimeSource::Database,
             migrates: true,
+            cache_records_max: CACHE_RECORDS_MAX,
             carries_hints: true,
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use switchboard_core::model::{TaskId, TaskState, TaskStatus, Timestamp};
+use switchboard_engine::ports::outline::too_large;
 use switchboard_engine::ports::store::{
     Accepted, AcceptedTask, LogPage, Scope, StoreError, StoredHead, StoredTask, TaskKey,
 };
@@ -57,6 +58,12 @@ pub(super) async fn task(
         may_run: false,
     });
     let Some(row) = find(shared, scope, id).await? else { return Ok(None) };
+    let is_newest = |known: &StoredTask| known.head.version == row.head.version;
+    if let Some(known) = shared.cache.task(scope, id).filter(is_newest)
+        && too_large(&row.head, bytes_max).is_empty()
+    {
+        return Ok(Some(known));
+    }
     match fold_within(shared, row, bytes_max, bounds).await {
         // The task may have been removed since its row was read.
         Err(StoreError::Corrupt(_)) if find(shared, scope, id).await?.is_none() => Ok(None),

@@ -4,7 +4,12 @@
 //! function gets a new number, so that each build calls the one it knows.
 //!
 //! A commit is one row of `log` and one of `task`; further rows only for what it brings: an idempotency key, chunks, webhooks.
-//! All rows of a batch are written by one call of `commit_v1`, whose number of statements does not depend on the batch.
+//! All rows of a batch are written by one call of a function (`schema/commit.rs`), whose number of statements does not depend on the batch.
+
+#[macro_use]
+mod commit;
+
+pub(super) use commit::COMMIT_NUMBERS;
 
 /// What one version adds to the one before.
 pub(super) struct Migration {
@@ -18,30 +23,11 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration { sql: V2, works_from: 1 },
     Migration { sql: V3, works_from: 1 },
     Migration { sql: V4, works_from: 1 },
+    Migration { sql: V5, works_from: 1 },
 ];
 
 /// The version that this build writes.
-pub(super) const VERSION: i32 = 4;
-
-/// The numbers of one commit in the array that `commit_v1` gets, in this order. `commit.rs` fills them.
-pub(super) const COMMIT_NUMBERS: usize = 30;
-
-macro_rules! input {
-    ($from:literal, $until:literal) => {
-        concat!(
-            "(select (o + 1)::int as ord, c_nums[o*30+1] as task_no, c_nums[o*30+2] as expected, c_nums[o*30+3] as fence_wanted,
-                     c_nums[o*30+4] as flags, c_nums[o*30+5] as lease, c_nums[o*30+6] as lease_ms, c_nums[o*30+7] as scope_no,
-                     c_nums[o*30+8] as agent_no, c_nums[o*30+9]::smallint as phase, c_nums[o*30+10]::smallint as state,
-                     c_nums[o*30+11] as status_at, c_nums[o*30+12] as version, c_nums[o*30+13] as seq, c_nums[o*30+14] as turns,
-                     c_nums[o*30+15] as turn, c_nums[o*30+16] as fence, c_nums[o*30+17] as attempt,
-                     c_nums[o*30+18] as push_configs, c_nums[o*30+19] as deadline, c_nums[o*30+20] as checksum,
-                     c_nums[o*30+21] as visible, c_nums[o*30+22] as at, c_nums[o*30+23] as nonce, c_nums[o*30+24] as weight,
-                     c_nums[o*30+25] as log_checksum, c_nums[o*30+26] as origin_checksum, c_nums[o*30+27] as more,
-                     c_nums[o*30+28] as task_bytes_max, c_nums[o*30+29] as owner_bytes_left, c_nums[o*30+30] as bytes_left
-                from generate_series(", $from, ", ", $until, " - 1) as o)"
-        )
-    };
-}
+pub(super) const VERSION: i32 = 5;
 
 const V1: &str = concat!(
     "
@@ -214,184 +200,9 @@ create table audit (
     primary key (chain_no, entry_no)
 );
 
--- Writes the commits of a batch, each on its own terms: a refused one has changed nothing, and the others are written. New records
--- come first. Locks are taken in one order, so that two batches never wait for each other: tasks by number, keys, new ids.
--- Answers for each commit: 0 written, 1 conflict, 2 fenced, 3 its idempotency key is taken, 4 the task, 5 its owner or 6 all tasks
--- would have too many bytes; the state that the task was listed under before, -1 for none; and by how many bytes a task that was
--- there before grows. New records were held against the limits of bytes before they came here.
-create function commit_v1(
-    c_count int, c_new int, c_nums bigint[], c_ids text[], c_contexts text[], c_artifacts text[], c_records text[],
-    k_ord int[], k_keys bytea[], k_digests bytea[], k_nums bigint[],
-    b_ord int[], b_nums bigint[], b_artifacts text[], b_bytes bytea[],
-    w_ord int[], w_nums bigint[], w_configs text[], w_urls text[], w_tokens text[], w_schemes text[], w_credentials text[],
-    w_dialects text[], c_marks boolean, c_holder int, c_now bigint, c_webhook_bytes bigint, c_ending_bytes bigint,
-    out statuses smallint[], out befores smallint[], out changes bigint[]
-) language plpgsql as $$
-#variable_conflict use_column
-declare
-    v_now bigint := coalesce(c_now, (extract(epoch from clock_timestamp()) * 1000)::bigint);
-    v_held bigint;
-    v_statuses smallint[] := array_fill(0::smallint, array[c_new]);
-    v_befores smallint[] := array_fill((-1)::smallint, array[c_new]);
-    v_changes bigint[] := array_fill(0::bigint, array[c_new]);
-    v_checked smallint[];
-    v_listed smallint[];
-    v_grown bigint[];
-    v_lost int[];
-    v_ord int;
-begin
-    if c_new < c_count then
-        with i as materialized ", input!("c_new", "c_count"), ",
-             t as materialized (
-                select task_no, version, fence, running, claimable_at, hold, begun, phase, state, bytes, push_configs
-                  from task where task_no = any (array(select i.task_no from i)) order by task_no for update)
-        select array_agg((case when t.task_no is null then 1
-                              when i.fence_wanted >= 0 and i.fence_wanted <> t.fence then 2
-                              when i.expected <> t.version then 1
-                              when i.lease = 2 and not (t.running and t.claimable_at <= v_now
-                                                        and (t.hold <> 0 and t.begun) = (i.flags & 8 <> 0)) then 1
-                              when i.flags & 1024 = 0 and g.change <= c_ending_bytes then 0
-                              when greatest(g.change, 0) > i.task_bytes_max - t.bytes then 4
-                              when greatest(g.change, 0) > i.owner_bytes_left then 5
-                              when greatest(g.change, 0) > i.bytes_left then 6
-                              else 0 end)::smallint order by i.ord),
-               array_agg((case when t.phase = 1 then t.state else -1 end)::smallint order by i.ord),
-               array_agg(coalesce(g.change, 0) order by i.ord)
-          into v_checked, v_listed, v_grown
-          from i left join t on t.task_no = i.task_no
-          cross join lateral (select i.more + (i.push_configs - t.push_configs) * c_webhook_bytes as change) as g;
-        v_statuses := v_statuses || v_checked;
-        v_befores := v_befores || v_listed;
-        v_changes := v_changes || v_grown;
-    end if;
-
-    if cardinality(k_ord) > 0 then
-        select value into v_held from meta where name = 'held_until';
-        with k as materialized (
-                select k.ord, k.key, k.digest, c_nums[(k.ord-1)*30+1] as task_no, c_nums[(k.ord-1)*30+12] as version,
-                       k_nums[(k.place-1)*4+1] as turn, k_nums[(k.place-1)*4+2] as after_seq,
-                       k_nums[(k.place-1)*4+3] as expires, k_nums[(k.place-1)*4+4] as checksum
-                  from unnest(k_ord, k_keys, k_digests) with ordinality as k(ord, key, digest, place)
-                 where v_statuses[k.ord] = 0),
-             won as (
-                insert into accepted (key, digest, task_no, version, turn, after_seq, expires, checksum)
-                select key, digest, task_no, version, turn, after_seq, expires, checksum from k order by key
-                on conflict (key) do update
-                   set digest = excluded.digest, task_no = excluded.task_no, version = excluded.version, turn = excluded.turn,
-                       after_seq = excluded.after_seq, expires = excluded.expires, checksum = excluded.checksum
-                 where accepted.expires <= v_now and v_held <= v_now
-                returning key)
-        select array_agg(k.ord) into v_lost from k where not exists (select 1 from won where won.key = k.key);
-        foreach v_ord in array coalesce(v_lost, '{}') loop
-            v_statuses[v_ord] := 3;
-        end loop;
-    end if;
-
-    if c_new > 0 then
-        with i as materialized ", input!("0", "c_new"), ",
-             done as (
-                insert into task (
-                    task_no, scope_no, created_at, status_at, version, seq, turns, turn, fence, attempt, push_configs, deadline,
-                    story_version, artifact_version, status_version, claimable_at, updated_at, closed_at, bytes, checksum,
-                    origin_checksum, holder, agent_no, phase, state, hold, prune_stage, running, begun, cancel_requested, id,
-                    context_id, artifacts)
-                select i.task_no, i.scope_no, i.at, i.status_at, i.version, i.seq, i.turns, i.turn, i.fence, i.attempt,
-                       i.push_configs, case when i.flags & 32 <> 0 then i.deadline end,
-                       case when i.flags & 64 <> 0 then i.version else 0 end,
-                       case when i.flags & 128 <> 0 then i.version else 0 end,
-                       case when i.flags & 256 <> 0 then i.version else 0 end,
-                       case when i.flags & 1 = 0 then null when i.lease = 0 then v_now else v_now + i.lease_ms end,
-                       i.at, case when i.flags & 16 <> 0 then i.at end, i.more, i.checksum, i.origin_checksum,
-                       case when i.flags & 1 <> 0 and i.lease <> 0 then c_holder end, i.agent_no::int, i.phase, i.state,
-                       case when i.flags & 1 <> 0 and i.lease <> 0 then 1 else 0 end, case when i.phase = 1 then 0 else 2 end,
-                       i.flags & 1 <> 0, i.flags & 1 <> 0 and i.lease = 1 and i.flags & 4 = 0, i.flags & 2 <> 0,
-                       x.id, x.context_id, x.artifacts
-                  from i join unnest(c_ids, c_contexts, c_artifacts) with ordinality as x(id, context_id, artifacts, ord)
-                    on x.ord = i.ord
-                 where v_statuses[i.ord] = 0
-                 order by x.id
-                on conflict do nothing
-                returning task_no)
-        select array_agg(i.ord) into v_lost from i
-         where v_statuses[i.ord] = 0 and not exists (select 1 from done where done.task_no = i.task_no);
-        foreach v_ord in array coalesce(v_lost, '{}') loop
-            v_statuses[v_ord] := 1;
-            delete from accepted using unnest(k_ord, k_keys) as k(ord, key)
-             where k.ord = v_ord and accepted.key = k.key and accepted.task_no = c_nums[(v_ord-1)*30+1];
-        end loop;
-    end if;
-
-    insert into log (task_no, version, last_seq, prev_story, prev_artifact, at, nonce, weight, checksum, visible, record)
-    select i.task_no, i.version, i.seq, coalesce(t.story_version, 0), coalesce(t.artifact_version, 0), i.at, i.nonce, i.weight,
-           i.log_checksum, i.visible::int, x.record
-      from ", input!("0", "c_count"), " as i
-      join unnest(c_records) with ordinality as x(record, ord) on x.ord = i.ord
-      left join task t on i.ord > c_new and t.task_no = i.task_no
-     where v_statuses[i.ord] = 0;
-
-    if c_new < c_count then
-        update task t
-           set status_at = i.status_at, version = i.version, seq = i.seq, turns = i.turns, turn = i.turn, fence = i.fence,
-               attempt = i.attempt, push_configs = i.push_configs, deadline = case when i.flags & 32 <> 0 then i.deadline end,
-               story_version = case when i.flags & 64 <> 0 then i.version else t.story_version end,
-               artifact_version = case when i.flags & 128 <> 0 then i.version else t.artifact_version end,
-               status_version = case when i.flags & 256 <> 0 then i.version else t.status_version end,
-               claimable_at = case when i.flags & 1 = 0 then null
-                                   when i.lease <> 0 then v_now + i.lease_ms
-                                   when not t.running then v_now
-                                   when t.hold = 0 and i.flags & 2 <> 0 then least(t.claimable_at, v_now)
-                                   else t.claimable_at end,
-               updated_at = i.at,
-               closed_at = coalesce(t.closed_at, case when i.flags & 16 <> 0 then i.at end),
-               bytes = t.bytes + v_changes[i.ord],
-               checksum = i.checksum,
-               holder = case when i.flags & 1 = 0 then null when i.lease <> 0 then c_holder when t.running then t.holder end,
-               phase = i.phase, state = i.state,
-               hold = case when i.flags & 1 = 0 then 0 when i.lease <> 0 then 1 when t.running then t.hold else 0 end,
-               prune_stage = case when i.phase = 1 then 0 else 2 end,
-               running = i.flags & 1 <> 0,
-               begun = case when i.flags & 1 = 0 then false when i.lease = 1 then i.flags & 4 = 0 when i.lease = 2 then false
-                            else t.running and t.begun end,
-               cancel_requested = i.flags & 2 <> 0,
-               artifacts = x.artifacts
-          from ", input!("c_new", "c_count"), " as i
-          join unnest(c_artifacts) with ordinality as x(artifacts, ord) on x.ord = i.ord
-         where t.task_no = i.task_no and v_statuses[i.ord] = 0;
-    end if;
-
-    if cardinality(b_ord) > 0 then
-        insert into chunk (task_no, version, chunk_no, part, start, checksum, artifact_id, bytes)
-        select c_nums[(b.ord-1)*30+1], c_nums[(b.ord-1)*30+12], b_nums[(b.place-1)*4+1]::int, b_nums[(b.place-1)*4+2],
-               b_nums[(b.place-1)*4+3], b_nums[(b.place-1)*4+4], b.artifact_id, b.bytes
-          from unnest(b_ord, b_artifacts, b_bytes) with ordinality as b(ord, artifact_id, bytes, place)
-         where v_statuses[b.ord] = 0;
-    end if;
-
-    if cardinality(w_ord) > 0 then
-        delete from push using unnest(w_ord, w_configs) as w(ord, config_id)
-         where push.task_no = c_nums[(w.ord-1)*30+1] and push.config_id = w.config_id and v_statuses[w.ord] = 0;
-        insert into push (task_no, delivered_seq, created_at, checksum, config_id, url, token, auth_scheme, auth_credentials, dialect)
-        select c_nums[(w.ord-1)*30+1], w_nums[(w.place-1)*2+1], v_now, w_nums[(w.place-1)*2+2], w.config_id, w.url, w.token,
-               w.scheme, w.credentials, w.dialect
-          from unnest(w_ord, w_configs, w_urls, w_tokens, w_schemes, w_credentials, w_dialects) with ordinality
-               as w(ord, config_id, url, token, scheme, credentials, dialect, place)
-         where v_statuses[w.ord] = 0 and w.url is not null
-         order by w.place;
-    end if;
-
-    if c_marks then
-        update push set due_at = v_now
-          from ", input!("0", "c_count"), " as i
-         where push.task_no = i.task_no and i.flags & 512 <> 0 and v_statuses[i.ord] = 0
-           and push.due_at is null and not push.parked and push.delivered_seq < i.seq;
-    end if;
-
-    statuses := v_statuses;
-    befores := v_befores;
-    changes := v_changes;
-end $$;
-
--- Notes the time. If the clock was set back, all waiting times are shifted, so that each keeps its length.
+",
+    commit_v1!(),
+    "-- Notes the time. If the clock was set back, all waiting times are shifted, so that each keeps its length.
 create function observe_clock_v1(o_now bigint) returns bigint language plpgsql as $$
 declare
     v_now bigint := coalesce(o_now, (extract(epoch from clock_timestamp()) * 1000)::bigint);
@@ -552,3 +363,6 @@ alter table chunk set (autovacuum_vacuum_scale_factor = 0.02);
 alter table task set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 alter table accepted set (autovacuum_vacuum_scale_factor = 0.05);
 ";
+
+/// The function of commits that builds of this version call. Its plans use no statistics, so that they are right from the first row on.
+const V5: &str = commit_v2!();

@@ -1,5 +1,6 @@
 //! The store: its ports, and what its parts share. Each method of a port is one call of the module that does it.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -9,6 +10,7 @@ use switchboard_engine::ports::audit::{AuditEntry, AuditPage, AuditRetention};
 use switchboard_engine::ports::calls::{CallRow, CallStep};
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
+use switchboard_engine::ports::outline::too_large;
 use switchboard_engine::ports::store::{
     Accepted, AcceptedTask, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, DueRun,
     ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, Target,
@@ -34,6 +36,7 @@ use super::totals::Totals;
 use super::usage::Usage;
 use super::writer::Queue;
 use super::{calls, deliveries, download, list, prune, read, runs};
+use crate::cache::{Cache, Committed};
 use crate::secret_keys::SecretKeys;
 
 /// A store on PostgreSQL.
@@ -47,6 +50,8 @@ pub struct PostgresStore {
 /// What the parts of a store share.
 pub(super) struct Shared {
     pub(super) connector: Connector,
+    /// The same for the writers, whose connections plan each statement once.
+    pub(super) writers: Connector,
     /// For reads of callers.
     pub(super) readers: Pool,
     /// For leases and deliveries, which must not wait behind reads.
@@ -55,6 +60,8 @@ pub(super) struct Shared {
     pub(super) upkeep: Slot,
     pub(super) queue: Queue,
     pub(super) sender: mpsc::Sender<Pending>,
+    /// What this process wrote lately. Others may have written since.
+    pub(super) cache: Cache,
     pub(super) scopes: Scopes,
     pub(super) totals: Totals,
     pub(super) usage: Usage,
@@ -123,6 +130,9 @@ impl Shared {
             let outcome = answered.await.map_err(|_| closed())?;
             let (Err(CommitError::Duplicate(_)), Some(accept)) = (&outcome, &commit.accept) else {
                 self.totals.took(begun.elapsed());
+                if let Ok(key) = outcome {
+                    self.remember(key, commit);
+                }
                 return outcome;
             };
             if let Some(accepted) = read::find_accepted(self, accept.key).await? {
@@ -137,6 +147,16 @@ impl Shared {
 }
 
 impl Shared {
+    /// Keeps what a durable commit made of its task.
+    fn remember(&self, key: TaskKey, commit: Commit) {
+        let Commit { target, head, events, folded, .. } = commit;
+        let scope = match target {
+            Target::New { scope } => Some(scope),
+            Target::Existing { .. } => None,
+        };
+        self.cache.update(|updates| updates.committed(Committed { key, scope, head, events: &events, folded }));
+    }
+
     /// Whose a task is, by the number of its owner. A task that is gone belongs to nobody, and its commit is a conflict.
     async fn owner_of(&self, task_no: i64) -> Result<i64, StoreError> {
         const OWNER: &str = "select s.owner_no from task t join scope s using (scope_no) where t.task_no = $1::bigint";
@@ -190,6 +210,21 @@ impl TaskLog for PostgresStore {
         bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
         Box::pin(async move { self.checked(id, read::task(&self.shared, scope, id, bytes_max, None).await) })
+    }
+
+    fn task_since<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        version: u64,
+        bytes_max: u64,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        let is_known =
+            |known: &StoredTask| known.head.version >= version && too_large(&known.head, bytes_max).is_empty();
+        match self.shared.cache.task(scope, id).filter(is_known) {
+            Some(known) => Box::pin(ready(Ok(Some(known)))),
+            None => self.task(scope, id, bytes_max),
+        }
     }
 
     fn task_view<'a>(

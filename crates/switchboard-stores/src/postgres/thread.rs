@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_postgres::Client;
 
 use super::audit::Audit;
-use super::connect::{Connector, Pool, Slot};
+use super::connect::{Connector, Plans, Pool, Slot};
 use super::deliveries::NO_OWNER;
 use super::error::{Failure, PostgresError};
 use super::hints::{PostgresHints, Presence};
@@ -31,7 +31,10 @@ use super::totals::Totals;
 use super::usage::Usage;
 use super::writer::{self, QUEUE_MAX, Queue};
 use super::{calls, hints, prune, runs, text};
+use crate::cache::Cache;
 
+/// Bytes of the tasks that this process wrote lately and keeps in memory.
+const CACHE_BYTES_MAX: usize = 8 << 20;
 /// How long closing waits for what is queued.
 const CLOSING_S_MAX: u64 = 15;
 /// How often audit entries without a commit are written.
@@ -118,7 +121,7 @@ pub(super) fn connector(options: &PostgresOptions, runtime: Handle) -> Result<Co
     let (config, root) = options.parse()?;
     let tls = Tls::new(root.as_deref())?;
     let (schema, statement_timeout) = (options.schema.clone(), options.statement_timeout);
-    Ok(Connector { config, tls, schema, statement_timeout, runtime })
+    Ok(Connector { config, tls, schema, statement_timeout, plans: Plans::AsServerDecides, runtime })
 }
 
 pub(super) async fn single_client(connector: &Connector) -> Result<Client, PostgresError> {
@@ -200,12 +203,14 @@ async fn open(
     }
     let (sender, waiting) = mpsc::channel(QUEUE_MAX);
     let shared = Arc::new(Shared {
+        writers: connector.planning_once(),
         connector,
         readers: Pool::new(options.readers),
         service: Pool::new(1),
         upkeep: Slot::default(),
         queue: Queue::new(waiting),
         sender,
+        cache: Cache::new(options.cache_records_max, CACHE_BYTES_MAX),
         scopes: Scopes::default(),
         totals: Totals::default(),
         usage: Usage::default(),

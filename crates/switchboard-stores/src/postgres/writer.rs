@@ -30,7 +30,7 @@ const PAUSE_MS_MAX: u64 = 500;
 /// How often a batch is tried that another transaction is in the way of.
 const CONTENTION_MAX: u32 = 5;
 
-// What `commit_v1` answers.
+// What `commit_v2` answers.
 const WRITTEN: i16 = 0;
 const FENCED: i16 = 2;
 const DUPLICATE: i16 = 3;
@@ -51,7 +51,7 @@ impl Queue {
         Self { state: Mutex::new(QueueState { waiting, deferred: VecDeque::new() }) }
     }
 
-    /// The next batch, with new records first; none when the store is closing and nothing waits.
+    /// The next batch, in the order of [`Pending::order`]; none when the store is closing and nothing waits.
     async fn batch(&self, closing: &mut watch::Receiver<bool>) -> Option<Vec<Pending>> {
         let mut state = self.state.lock().await;
         let mut batch = Batch::default();
@@ -115,7 +115,7 @@ impl Batch {
     }
 
     fn sorted(mut self) -> Vec<Pending> {
-        self.commits.sort_by_key(|pending| !pending.is_new());
+        self.commits.sort_unstable_by(Pending::order);
         self.commits
     }
 }
@@ -180,7 +180,7 @@ async fn write_surely(shared: &Shared, slot: &Slot, batch: &[Pending]) -> Result
     let (mut pause_ms, mut contentions) = (PAUSE_MS_MIN, 0);
     let mut is_unsure = false;
     loop {
-        let failure = match slot.get(&shared.connector).await {
+        let failure = match slot.get(&shared.writers).await {
             Ok(connection) => match attempt(shared, &connection, batch, is_unsure).await {
                 Ok(written) => return Ok(written),
                 Err(failure) => {

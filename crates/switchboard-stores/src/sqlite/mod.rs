@@ -8,7 +8,6 @@ mod assign_owner;
 mod audit;
 mod audit_file;
 mod backup;
-mod cache;
 mod calls;
 mod census;
 mod checksums;

@@ -24,7 +24,6 @@ use super::FileError;
 use super::accepted_task::task_as_accepted;
 use super::answers::answer;
 use super::audit::{self, AuditQueue};
-use super::cache::Cache;
 use super::calls;
 use super::census::{AT_ONCE_MAX, Census};
 use super::download;
@@ -46,6 +45,7 @@ use super::totals::{Stats, Totals};
 use super::usage::StoredSums;
 use super::wall_clock;
 use super::writer::{CommitRequest, SharedCaches, StartError, Writer};
+use crate::cache::Cache;
 use crate::record::{encode, encode_artifacts};
 
 /// Tasks in one SQLite file.

@@ -18,7 +18,6 @@ use tokio::time::Instant;
 
 use super::answers::{Reply, WakeList};
 use super::audit::{AUDIT_WAIT_MAX, AuditQueue};
-use super::cache::{Cache, Committed};
 use super::error::{Failure, stopped};
 use super::ledger::{Effect, Ledger, LedgerShares};
 use super::open::SqliteOptions;
@@ -29,6 +28,7 @@ use super::recent::UnfiledTasks;
 use super::secrets::Secrets;
 use super::totals::{Stats, Totals};
 use super::usage::StoredSums;
+use crate::cache::{Cache, Committed};
 use crate::record::Encoded;
 
 /// The most requests that share a transaction.

@@ -81,7 +81,7 @@ async fn webhooks_of_the_first_version_are_filed_under_their_owners() {
     subject.sql(
         "drop trigger file_under_owner on push; drop function file_under_owner_v1(); \
          alter table push drop column owner_no; \
-         drop view a2a_calls; drop function observe_clock_v2(bigint); drop table call; drop function call_bytes_v1(); delete from schema_version where version > 1",
+         drop function commit_v2; drop view a2a_calls; drop function observe_clock_v2(bigint); drop table call; drop function call_bytes_v1(); delete from schema_version where version > 1",
     );
     // It waits on a runtime of its own, which cannot be done on a thread that has one.
     let before = std::thread::scope(|scope| scope.spawn(|| migrate(&subject.options).unwrap().found).join().unwrap());

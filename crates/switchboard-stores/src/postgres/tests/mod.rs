@@ -44,10 +44,19 @@ struct OnSchema {
 
 impl OnSchema {
     fn new() -> Self {
+        Self::with(|options| options)
+    }
+
+    /// As [`OnSchema::new`], but every task is read from the database.
+    fn uncached() -> Self {
+        Self::with(|options| PostgresOptions { cache_records_max: 0, ..options })
+    }
+
+    fn with(change: impl FnOnce(PostgresOptions) -> PostgresOptions) -> Self {
         let clock = Arc::new(ManualClock::new(BEGIN));
         let keys = SecretKeys::generate().unwrap();
         let options = PostgresOptions::new(server().url()).schema(new_schema()).secrets(keys);
-        let options = options.readers(1).clock(clock.clone());
+        let options = change(options.readers(1).clock(clock.clone()));
         let mut subject = Self { first: None, second: None, clock, options };
         subject.restart();
         subject
@@ -115,9 +124,19 @@ impl SharedSubject for OnSchema {
     }
 }
 
-mod contract {
+mod cached {
     fn make() -> super::OnSchema {
         super::OnSchema::new()
+    }
+    switchboard_engine::store_contract!(
+        #[ignore = "starts PostgreSQL"]
+        make
+    );
+}
+
+mod uncached {
+    fn make() -> super::OnSchema {
+        super::OnSchema::uncached()
     }
     switchboard_engine::store_contract!(
         #[ignore = "starts PostgreSQL"]

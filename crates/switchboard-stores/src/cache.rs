@@ -1,6 +1,8 @@
-//! A cache of whole records that were written or read lately. This process is the only writer, so an entry is correct
-//! as long as every durable commit is applied here before its caller is answered. The cache is bounded by number and by
-//! estimated bytes; entries that were not used are evicted first.
+//! A cache of whole records that were written or read lately. Every durable commit of this process is applied here before its
+//! caller is answered. So an entry is correct where this process is the only writer. Where others write too, it is what the
+//! record was at the entry's version, and a reader must know whether that is new enough.
+//!
+//! The cache is bounded by number and by estimated bytes; entries that were not used are evicted first.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +12,10 @@ use switchboard_core::model::{Measure, TaskId};
 use switchboard_engine::id_hash::SeededHash;
 use switchboard_engine::ports::store::{Scope, StoredHead, StoredTask, TaskKey};
 
-/// A larger record is read from the file each time.
+/// A larger record is read from the store each time.
 const RECORD_BYTES_MAX: u64 = 64 * 1024;
 
-pub(super) struct Cache {
+pub(crate) struct Cache {
     state: Mutex<State>,
 }
 
@@ -42,20 +44,20 @@ struct Entry {
 
 /// The state of the cache when a reader began.
 #[derive(Clone, Copy)]
-pub(super) struct CacheGeneration(u64);
+pub(crate) struct CacheGeneration(u64);
 
 /// One durable commit, for the cache.
-pub(super) struct Committed<'a> {
-    pub(super) key: TaskKey,
+pub(crate) struct Committed<'a> {
+    pub(crate) key: TaskKey,
     /// Given for the first commit of a record.
-    pub(super) scope: Option<Scope>,
-    pub(super) head: Arc<Head>,
-    pub(super) events: &'a [Event],
-    pub(super) folded: Option<Arc<Folded>>,
+    pub(crate) scope: Option<Scope>,
+    pub(crate) head: Arc<Head>,
+    pub(crate) events: &'a [Event],
+    pub(crate) folded: Option<Arc<Folded>>,
 }
 
 impl Cache {
-    pub(super) fn new(records_max: usize, bytes_max: usize) -> Self {
+    pub(crate) fn new(records_max: usize, bytes_max: usize) -> Self {
         let state = State {
             records_max,
             bytes_max: bytes_max as u64,
@@ -72,16 +74,16 @@ impl Cache {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// None if the record is not cached, or belongs to another owner. A caller then looks into the file in either case, so that
+    /// None if the record is not cached, or belongs to another owner. A caller then looks into the store in either case, so that
     /// the time of an answer does not tell whether a task of another owner is cached.
-    pub(super) fn head(&self, scope: &Scope, id: &TaskId) -> Option<StoredHead> {
+    pub(crate) fn head(&self, scope: &Scope, id: &TaskId) -> Option<StoredHead> {
         let mut state = self.lock();
         let entry = state.own_entry(scope, id)?;
         Some(StoredHead { key: entry.key, scope: scope.clone(), head: entry.head.clone() })
     }
 
     /// As [`Cache::head`], with the whole task.
-    pub(super) fn task(&self, scope: &Scope, id: &TaskId) -> Option<StoredTask> {
+    pub(crate) fn task(&self, scope: &Scope, id: &TaskId) -> Option<StoredTask> {
         let mut state = self.lock();
         let entry = state.own_entry(scope, id)?;
         Some(StoredTask {
@@ -92,12 +94,12 @@ impl Cache {
         })
     }
 
-    pub(super) fn generation(&self) -> CacheGeneration {
+    pub(crate) fn generation(&self) -> CacheGeneration {
         CacheGeneration(self.lock().batch)
     }
 
     /// Inserts what a reader found, unless something was committed since the reader began.
-    pub(super) fn fill(&self, generation: CacheGeneration, scope: &Scope, stored: &StoredTask) {
+    pub(crate) fn fill(&self, generation: CacheGeneration, scope: &Scope, stored: &StoredTask) {
         let bytes = RECORD_BYTES_BASE + folded_bytes(&stored.folded);
         let mut state = self.lock();
         if state.batch == generation.0 && !state.records.contains_key(&stored.head.id) {
@@ -107,19 +109,19 @@ impl Cache {
     }
 
     /// Applies a durable batch, before its callers are answered.
-    pub(super) fn update<T>(&self, apply: impl FnOnce(&mut Updates<'_>) -> T) -> T {
+    pub(crate) fn update<T>(&self, apply: impl FnOnce(&mut Updates<'_>) -> T) -> T {
         let mut state = self.lock();
         state.batch += 1;
         apply(&mut Updates { state: &mut state })
     }
 }
 
-pub(super) struct Updates<'a> {
+pub(crate) struct Updates<'a> {
     state: &'a mut State,
 }
 
 impl Updates<'_> {
-    pub(super) fn committed(&mut self, commit: Committed<'_>) {
+    pub(crate) fn committed(&mut self, commit: Committed<'_>) {
         let Committed { key, scope, head, events, folded } = commit;
         match scope {
             Some(scope) => {
@@ -138,7 +140,7 @@ impl Updates<'_> {
         }
     }
 
-    pub(super) fn removed(&mut self, id: &TaskId) {
+    pub(crate) fn removed(&mut self, id: &TaskId) {
         self.state.remove(id);
     }
 }
