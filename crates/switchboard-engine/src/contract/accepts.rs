@@ -1,5 +1,6 @@
 //! Behaviours of idempotency keys.
 
+use futures_util::future::join_all;
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::TaskState;
 
@@ -82,4 +83,51 @@ pub async fn a_key_far_in_the_future_is_found(subject: &mut dyn Subject) {
     subject.clock().advance_ms(29 * WINDOW_MS);
     assert!(subject.store().find_accepted([9; 32]).await.expect("answers").is_some());
     assert!(accepted_task(subject, "t2", 9).await.is_err());
+}
+
+/// An adapter may write them in one transaction: what is wrong with one of them is no matter to the others.
+pub async fn commits_that_come_together_are_judged_one_by_one(subject: &mut dyn Subject) {
+    let subject = &*subject;
+    accepted_task(subject, "there", 1).await.expect("the key is free");
+    let mut writers = Vec::new();
+    for number in 0..12 {
+        writers.push(accepted_task(subject, &format!("old {number}"), 100 + number).await.expect("the key is free"));
+    }
+    // Later ids and keys come first, so that an adapter that orders them has something to do.
+    let opening = async |number: u8, id: String, key: u8| (number, accepted_task(subject, &id, key).await);
+    let opened = (0..40).rev().map(|number| match number % 4 {
+        1 => opening(number, format!("taken {number}"), 1),
+        2 => opening(number, "there".to_owned(), 10 + number),
+        _ => opening(number, format!("new {number}"), 10 + number),
+    });
+    let going_on = writers.iter_mut().enumerate().rev().map(async |(place, writer)| {
+        let mut commit = writer.commit(subject, vec![status(subject, TaskState::Working, None)]);
+        match place % 3 {
+            1 => commit.fence = Some(writer.head.fence + 1),
+            2 => commit.accept = Some(accept(subject, 1, 2, 1)),
+            _ => {}
+        }
+        (place, writer.try_write(subject, commit).await)
+    });
+    let (opened, went_on) = tokio::join!(join_all(opened), join_all(going_on));
+    for (number, outcome) in opened {
+        match (number % 4, outcome) {
+            (1, Err(CommitError::Duplicate(known))) => assert_eq!(known.task_id, "there".into()),
+            (2, Err(CommitError::Conflict)) => {
+                let key = [10 + number; 32];
+                assert!(subject.store().find_accepted(key).await.expect("answers").is_none(), "its key is free");
+            }
+            (0 | 3, Ok(writer)) => writer.check(subject).await,
+            (_, outcome) => panic!("{number}: {:?}", outcome.map(|writer| writer.head)),
+        }
+    }
+    for (place, outcome) in went_on {
+        match (place % 3, outcome) {
+            (0, Ok(_)) | (1, Err(CommitError::Fenced)) | (2, Err(CommitError::Duplicate(_))) => {}
+            (_, outcome) => panic!("{place}: {outcome:?}"),
+        }
+    }
+    for writer in &writers {
+        writer.check(subject).await;
+    }
 }

@@ -103,6 +103,7 @@ macro_rules! store_contract {
             accepts: a_refused_duplicate_changes_nothing,
             accepts: a_key_is_free_again_after_its_window,
             accepts: a_key_far_in_the_future_is_found,
+            accepts: commits_that_come_together_are_judged_one_by_one,
             accepted_tasks: a_task_is_shown_as_it_stood_when_a_message_was_accepted,
             accepted_tasks: what_is_too_large_now_was_outlined_then,
             accepted_tasks: a_compacted_task_no_longer_knows_how_it_stood,
@@ -229,6 +230,7 @@ macro_rules! shared_store_contract {
     ($(#[$meta:meta])* $make:path) => {
         $crate::store_contract! { @each [$(#[$meta])*] $make:
             sharing: each_handle_reads_what_the_other_wrote,
+            sharing: who_waited_for_a_version_is_not_told_an_earlier_one,
             sharing: of_two_commits_on_the_same_version_one_is_a_conflict,
             sharing: of_two_that_open_the_same_id_one_is_a_conflict,
             sharing: a_run_that_both_see_is_claimed_by_one,

@@ -68,6 +68,24 @@ pub async fn each_handle_reads_what_the_other_wrote(subject: &mut dyn SharedSubj
     }
 }
 
+pub async fn who_waited_for_a_version_is_not_told_an_earlier_one(subject: &mut dyn SharedSubject) {
+    let subject = &*subject;
+    let second = Second(subject);
+    let mut writer = RecordWriter::opened(subject, "t1").await;
+    writer.append(subject, vec![status(subject, TaskState::Working, Some("first"))]).await;
+    let known = writer.head.version;
+    writer.append(&second, vec![status(subject, TaskState::Completed, Some("second"))]).await;
+    let (scope, id, newest) = (&writer.scope, &writer.head.id, writer.head.version);
+    for (store, version) in [(subject.store(), known), (subject.store(), newest), (subject.second(), newest)] {
+        let since = store.task_since(scope, id, version, u64::MAX).await.expect("tasks are read").expect("it is there");
+        assert!(since.head.version >= version, "{} for {version}", since.head.version);
+        assert_eq!(since.head.state, since.folded.task.status.state, "head and task are of one version");
+    }
+    // Other readers always see the newest.
+    writer.check(subject).await;
+    writer.check(&second).await;
+}
+
 pub async fn of_two_commits_on_the_same_version_one_is_a_conflict(subject: &mut dyn SharedSubject) {
     let subject = &*subject;
     let second = Second(subject);
