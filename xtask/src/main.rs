@@ -5,7 +5,7 @@
 //! kit against the conformance agent, `clients` the SDKs of other people against the binary, `servers` our client against
 //! servers of theirs, `relays` both with the binary between them, `proto` writes the Rust code of the protobuf messages, `sbom`
 //! prints what the binary is built from, `fuzz` runs the fuzz targets for longer than the tests do, `upgrade` runs servers of the build before
-//! beside those of this one.
+//! beside those of this one, `path` lists the files that one send executes.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "chores talk to the person who runs them")]
 
 mod clients;
@@ -13,6 +13,7 @@ mod conformance;
 mod folders;
 mod fuzz;
 mod packages;
+mod path;
 #[cfg(any(test, feature = "proto"))]
 mod proto;
 mod relays;
@@ -37,6 +38,7 @@ chores:
   relays         run clients of other SDKs against servers of other SDKs, through the binary: [UPSTREAM…] (docs/relay.md tells more)
   sbom           print what the binary is built from, as CycloneDX 1.5 in JSON
   fuzz           run the fuzz targets: [--seconds N, for each] [--seed N]
+  path           list the files that one send executes: [--binary FILE]; needs valgrind
   upgrade        upgrade a database under load, with servers of the build before: --before BINARY
   proto          write the code of the protobuf messages: [--check]; needs --features proto";
 
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["sbom"] => sbom::run(),
         ["fuzz", ref options @ ..] => fuzz::run(options),
+        ["path", ref options @ ..] => path::run(options),
         ["upgrade", ref options @ ..] => upgrade::run(options),
         ["conformance", ..] => return conformance::run(&words[1..]),
         ["clients", ..] => return clients::run(&words[1..]),

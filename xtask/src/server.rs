@@ -79,6 +79,10 @@ impl Server {
         format!("http://{}", self.address)
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }

@@ -2,8 +2,9 @@
 //! streams.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use switchboard_core::call::{Caller, Frame, Owner, SharedUpdate};
 use switchboard_core::error::ProtocolError;
@@ -15,7 +16,6 @@ use crate::audit::Auditor;
 use crate::budget::Budget;
 use crate::clock_guard::ClockGuard;
 use crate::commit::WriteError;
-use crate::current_card::CurrentCard;
 use crate::health::Health;
 use crate::limits::Limits;
 use crate::ports::download::NoLinks;
@@ -55,6 +55,34 @@ impl Registered {
                 Err(ProtocolError::unsupported(reason))
             }
         }
+    }
+}
+
+/// The card of an agent as it is now. Most never change; that of an agent whose work is done elsewhere follows the other card.
+pub struct CurrentCard(RwLock<Arc<AgentCard>>);
+
+impl CurrentCard {
+    /// The card as it is now.
+    #[must_use]
+    pub fn get(&self) -> Arc<AgentCard> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The next reader gets this one.
+    pub fn replace(&self, card: AgentCard) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(card);
+    }
+}
+
+impl From<AgentCard> for CurrentCard {
+    fn from(card: AgentCard) -> Self {
+        Self(RwLock::new(Arc::new(card)))
+    }
+}
+
+impl fmt::Debug for CurrentCard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CurrentCard").field(&self.get().name).finish()
     }
 }
 

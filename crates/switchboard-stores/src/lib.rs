@@ -29,3 +29,5 @@ mod record;
 mod secret_keys;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod write_stats;

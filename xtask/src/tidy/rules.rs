@@ -187,8 +187,10 @@ pub(super) const EXCEPTIONS: &[(&str, &str)] = &[
         "the thread that drives the connections of a store, and joins",
     ),
     ("crates/switchboard-stores/src/nats/thread.rs", "the thread that keeps the connection to NATS, and joins"),
-    ("crates/switchboard-stores/src/sqlite/answers.rs", "one task per batch that wakes its waiters"),
-    ("crates/switchboard-stores/src/sqlite/writer.rs", "the one thread that writes the file"),
+    (
+        "crates/switchboard-stores/src/sqlite/writer.rs",
+        "the one thread that writes the file, and one task per batch that wakes its waiters",
+    ),
     ("crates/switchboard-stores/src/sqlite/readers.rs", "the threads that read the file"),
     ("crates/switchboard-stores/src/sqlite/census.rs", "the thread that counts a large file once, when it is opened"),
     ("crates/switchboard-cli/src/logging/format.rs", "the time in front of a log line"),
@@ -272,7 +274,7 @@ pub(super) const ONLY_HERE: &[(&str, &str, &[&str], &str)] = &[
     (
         "crates/switchboard/src/server",
         "A2A_VERSION",
-        &["crates/switchboard/src/server/edge/route.rs", "crates/switchboard/src/server/edge/header_names.rs"],
+        &["crates/switchboard/src/server/edge/route.rs", "crates/switchboard/src/server/edge/headers.rs"],
         "the version of a request is decided once; other code is told the outcome",
     ),
     (

@@ -47,8 +47,9 @@ pub(crate) use user::{PASSWD, User};
 pub(crate) use words::{shell_doubt, split_words};
 
 use crate::process::Confinement;
+use launcher::REAP_MAX;
 use message_file::MessageFile;
-use process::{Process, REAP_MAX};
+use process::Process;
 
 /// How long a command has to end after it was asked to, before it is killed. Must fit into the engine's own patience
 /// with a canceled run.

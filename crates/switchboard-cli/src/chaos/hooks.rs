@@ -43,7 +43,7 @@ enum Mood {
 }
 
 impl Hooks {
-    pub(super) fn new(ledger: Arc<Ledger>, dice: Dice) -> Arc<Self> {
+    fn new(ledger: Arc<Ledger>, dice: Dice) -> Arc<Self> {
         Arc::new(Self {
             ledger,
             dice: Mutex::new(dice),
@@ -54,14 +54,16 @@ impl Hooks {
         })
     }
 
-    pub(super) async fn listen() -> io::Result<(TcpListener, SocketAddr)> {
+    /// Listens, and has the crew serve.
+    pub(super) async fn start(ledger: Arc<Ledger>, dice: Dice, crew: &mut Crew) -> io::Result<(Arc<Self>, SocketAddr)> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let addr = listener.local_addr()?;
-        Ok((listener, addr))
+        let (addr, hooks) = (listener.local_addr()?, Self::new(ledger, dice));
+        crew.add(hooks.clone().serve(listener));
+        Ok((hooks, addr))
     }
 
     /// Serves until it is dropped.
-    pub(super) async fn serve(self: Arc<Self>, listener: TcpListener) {
+    async fn serve(self: Arc<Self>, listener: TcpListener) {
         let mut connections = Crew::new();
         loop {
             tokio::select! {

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::child::{Child, Home, LEASE};
 use super::client::Client;
 use super::dice::Dice;
-use super::load::World;
+use super::load::{Place, World};
 
 /// What was done.
 #[derive(Debug, Default)]
@@ -50,15 +50,6 @@ pub(super) struct Victim<'a> {
     pub(super) client: &'a Client,
     pub(super) world: &'a World,
     pub(super) place: Place,
-}
-
-/// Where a server stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// Clients talk to it.
-    Front,
-    /// It is behind a gateway.
-    Upstream,
 }
 
 impl Victim<'_> {

@@ -2,7 +2,7 @@
 //! and killed, frozen and restarted all the while; a ledger in this process keeps what it acknowledged, and in the end
 //! everything it says is held against that.
 //!
-//! The order of things is in [`run`]. [`stage`] plays one performance: [`child`] is the server, [`behind`] the upstream of a gateway
+//! The order of things is in [`run`]. [`stage`] plays one [`performance`] with the [`players`] of every run: [`child`] is the server, [`behind`] the upstream of a gateway
 //! with the [`link`] to it, [`killer`] what is done to them, [`load`] its clients, [`hooks`] the receiver of webhooks, [`command`] what its command agents run. [`ledger`] is
 //! written meanwhile and read back as a [`book`]; [`inspect`] asks the server and [`upstream`] the one behind it, [`checker`] compares, [`verdict`] tells.
 //! `replicas` plays the same with several servers that share a database.
@@ -23,6 +23,8 @@ mod killer;
 mod ledger;
 mod link;
 mod load;
+mod performance;
+mod players;
 mod processes;
 #[cfg(feature = "postgres")]
 mod replicas;
@@ -40,7 +42,8 @@ use self::args::ChaosArgs;
 use self::book::Book;
 use self::dice::Dice;
 use self::faults::{Faults, Kind};
-use self::stage::{Homes, Performance, Plot, Script, ledger_of, perform};
+use self::performance::{Performance, Plot};
+use self::stage::{Homes, Script, ledger_of, perform};
 use self::verdict::Verdict;
 use crate::failure::Failure;
 use crate::output;

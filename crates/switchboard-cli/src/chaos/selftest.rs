@@ -16,7 +16,8 @@ use super::dice::Dice;
 use super::faults::{Faults, Kind};
 use super::inspect::inspect;
 use super::load::Known;
-use super::stage::{Plot, Script, ledger_of, perform};
+use super::performance::Plot;
+use super::stage::{Script, ledger_of, perform};
 use crate::failure::Failure;
 
 const LENGTH: Duration = Duration::from_millis(1_500);

@@ -3,22 +3,7 @@
 use std::time::Duration;
 
 use super::faults::{Faults, Kind};
-use super::stage::{Performance, Plot};
-
-/// What a run is counted by.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    pub(super) kills: u64,
-    pub(super) acknowledged: u64,
-    pub(super) resumed: u64,
-    pub(super) webhooks_repeated: u64,
-    pub(super) kills_felt: u64,
-    /// These two only in a run with relays.
-    pub(super) upstream_kills: u64,
-    pub(super) cuts: u64,
-    /// Cuts of links to the database that several servers share; none if there are no links that can be cut.
-    pub(super) database_cuts: Option<u64>,
-}
+use super::performance::{Counts, Performance, Plot};
 
 /// What a run must have seen to prove anything: so many in so long, in proportion for other lengths.
 struct Minimum {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::super::faults::{Faults, Kind};
 use super::super::killer::Deeds;
-use super::super::stage::{Performance, Plot};
+use super::super::performance::{Performance, Plot};
 use super::{Counts, Verdict};
 
 /// Just enough for five minutes.

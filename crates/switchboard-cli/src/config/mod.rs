@@ -82,6 +82,10 @@ pub(crate) struct Config {
     /// Where the keys are that secrets of webhooks are encrypted with.
     pub(crate) secret_keys: SecretKeySource,
     /// The text of the credentials for NATS.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        allow(dead_code, reason = "hints are between servers that share a database")
+    )]
     pub(crate) hints_credentials: Option<Secret>,
     /// Where traces and metrics are sent.
     pub(crate) otlp: Option<Otlp>,

@@ -3,7 +3,6 @@
 //! absent), and a [`Check`] that collects what is wrong by field, within [`DecodeLimits`]. None builds a tree. Names of
 //! fields and rules about them belong to the dialects.
 
-mod absent;
 mod merge;
 mod read;
 mod request;
@@ -16,7 +15,7 @@ pub use read::{
     Base64, Int, LIST_ITEMS_KEPT, LazyMember, List, NameOrNumber, NamedMembers, Obj, ParseFault, Raw, Text, Time,
     decode_base64, excerpt, parse_object, present_raw,
 };
-pub use request::{Check, DecodeLimits, Decoded, check_id, read_body, read_params, unknown_method};
+pub use request::{Check, DecodeLimits, Decoded, check_id, params_or_empty, read_body, read_params, unknown_method};
 pub use scan::{NotScanned, ScannedMembers, plain_text};
 pub use ser::{Unwritable, append};
 pub use write::{

@@ -1,8 +1,9 @@
 //! A call as a client sends it. The dialect says how it is spelled and, where it travels over HTTP without an envelope, to
 //! which path; addresses, headers and the envelope of JSON-RPC are the sender's.
 
-use crate::call::Request;
+use crate::call::{Reply, Request};
 use crate::error::ProtocolError;
+use crate::model::{Task, TaskView};
 
 /// What is to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +60,25 @@ impl OutgoingCall<'_> {
 
 /// The refusal of an operation that a dialect does not have, by the name that the protocol has for it.
 #[cold]
-pub(super) fn no_call(request: &Request, dialect: &str) -> ProtocolError {
+fn no_call(request: &Request, dialect: &str) -> ProtocolError {
     ProtocolError::unsupported(format!("{dialect} has no call for {}", request.operation()))
+}
+
+/// The reply of a dialect whose every answer is a task, to a request that it has a call for.
+pub(super) fn read_task_reply(
+    request: &Request,
+    dialect: &str,
+    has_call: bool,
+    read: impl FnOnce() -> Result<Task, ProtocolError>,
+) -> Result<Reply, ProtocolError> {
+    if !has_call {
+        return Err(no_call(request, dialect));
+    }
+    let view = TaskView::whole(read()?.into());
+    Ok(match request {
+        Request::SendMessage(_) | Request::SendStreamingMessage(_) => Reply::SentTask(view),
+        _ => Reply::Task(view),
+    })
 }
 
 impl Transport {

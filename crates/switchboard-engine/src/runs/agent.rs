@@ -6,12 +6,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_core::call::BoxFuture;
+use switchboard_core::call::{BoxFuture, Owner};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Json;
 
 use super::fair_slots::FairSlots;
-use super::{AgentError, LeftOver, RunCounters, Turn};
+use super::{AgentError, RunCounters, Turn};
+use crate::ports::{Callee, CalleeError, Callees};
 
 /// An agent: it is given one message at a time and works on it.
 ///
@@ -412,5 +413,40 @@ impl AgentSource {
 
     pub(crate) fn cancel_left_over(&self, left: LeftOver) -> BoxFuture<'static, ()> {
         (self.work.cancel_left_over)(left)
+    }
+}
+
+/// What the runs of a task have left that was canceled while none of them was at work, for [`Agent::cancel_left_over`](super::Agent::cancel_left_over).
+pub struct LeftOver {
+    pub(crate) checkpoint: Json,
+    pub(crate) owner: Owner,
+    pub(crate) callees: Arc<dyn Callees>,
+}
+
+impl fmt::Debug for LeftOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeftOver").finish_non_exhaustive()
+    }
+}
+
+impl LeftOver {
+    /// The last value that a run of the task kept with [`Turn::checkpoint`](super::Turn::checkpoint).
+    #[must_use]
+    pub fn checkpoint(&self) -> &Json {
+        &self.checkpoint
+    }
+
+    /// Whose task it is.
+    #[must_use]
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// The agent of this name, to be called for the owner of the task, as [`Turn::callee`](super::Turn::callee) finds it.
+    ///
+    /// # Errors
+    /// When there is no such agent, or it cannot be called now.
+    pub async fn callee(&self, agent: &str) -> Result<Callee, CalleeError> {
+        self.callees.find(&self.owner, agent).await
     }
 }

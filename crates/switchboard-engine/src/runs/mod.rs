@@ -13,10 +13,8 @@ mod call_error;
 mod called_back;
 mod ending;
 mod fair_slots;
-mod left_over;
 mod recovery;
 mod registry;
-mod run_hold;
 mod run_time;
 mod runner;
 mod self_fire;
@@ -24,15 +22,14 @@ mod sweeper;
 mod turn;
 
 pub use agent::{
-    Agent, AgentFuture, AgentSource, Backoff, Effects, ErrorDetails, Idempotency, Recovery, Replies, Traits,
+    Agent, AgentFuture, AgentSource, Backoff, Effects, ErrorDetails, Idempotency, LeftOver, Recovery, Replies, Traits,
 };
 pub use artifact_writer::ArtifactWriter;
 pub use call::{Call, CallAnswer, CallMessage, TURN_CALLS_MAX};
 pub use call_error::AgentCallError;
 pub use called_back::CalledBack;
 pub use ending::{AgentError, Histogram, MICROS_BOUNDS, RunCounters, RunEnd, TurnError};
-pub use left_over::LeftOver;
-pub use run_hold::RunHoldUse;
+pub use registry::RunHoldUse;
 pub use turn::{PassedOn, Turn};
 
 pub(crate) use attached::{AttachedRun, StreamedRun, StreamedRuns};
@@ -43,8 +40,7 @@ pub(crate) use called_back::{CALL_METADATA, Outcome, delivery_id};
 pub(crate) use ending::invalid_response;
 pub(crate) use fair_slots::FairSlots;
 pub(crate) use recovery::{cancel_left_over, give_back};
-pub(crate) use registry::{Begun, RunRegistry, RunSlot};
-pub(crate) use run_hold::RunHold;
+pub(crate) use registry::{Begun, RunHold, RunRegistry, RunSlot};
 pub(crate) use runner::{Run, RunStart, admitted, poll_once};
 pub(crate) use self_fire::{SelfFire, process};
 pub(crate) use sweeper::sweep;

@@ -2,15 +2,14 @@
 //! read.
 
 use switchboard_core::model::{ArtifactId, TaskId};
-use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, ReadPosition, StoredArtifact};
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact};
 use switchboard_engine::ports::store::{Scope, StoreError, TaskKey};
 
-use super::error::corrupt;
 use super::fold::{Chunks, Walk};
 use super::read::find;
 use super::rows::{LogRow, log_columns};
 use super::store::Shared;
-use crate::record::{Chains, Opening, Write, decode_writes, from_last_begin, missing, signed, unsigned, wanted_of};
+use crate::record::{Chains, Opening, Reading, decode_writes};
 
 /// How many commits are examined in one call, whether they write to the artifact or not.
 const COMMITS_MAX: i64 = 64;
@@ -52,49 +51,29 @@ const EXISTS: &str = "select 1 from task where task_no = $1::bigint";
 
 pub(super) async fn read(
     shared: &Shared,
-    mut cursor: ArtifactCursor,
+    cursor: ArtifactCursor,
     bytes_max: usize,
 ) -> Result<ArtifactPiece, StoreError> {
     let task_no = cursor.key.0;
-    let begin = signed(cursor.position.at);
-    let rows = shared.read(FORWARD, &[&task_no, &begin, &signed(cursor.version), &COMMITS_MAX]).await?;
+    let mut reading = Reading::of(cursor, bytes_max);
+    let (first, last) = reading.versions();
+    let rows = shared.read(FORWARD, &[&task_no, &first, &last, &COMMITS_MAX]).await?;
     if rows.is_empty() && shared.read(EXISTS, &[&task_no]).await?.is_empty() {
         return Err(StoreError::Pruned);
     }
-    if rows.is_empty() && !cursor.is_at_end() {
-        return Err(corrupt(format_args!("artifact {} of task number {task_no} ends before its end", cursor.artifact)));
-    }
-    let mut out = Vec::new();
-    let mut before = None;
+    let mut bytes = Vec::new();
     for row in &rows {
-        if cursor.is_at_end() || out.len() >= bytes_max {
+        if !reading.goes_on() {
             break;
         }
         let commit = LogRow::read(row)?;
-        // Commits that write to artifacts are linked. A missing one would shift the offsets of all later bytes, so it is an
-        // error.
-        let writes = decode_writes(&commit.record)?;
-        if !writes.is_empty() {
-            let prev = commit.prev_artifact;
-            if !before.map_or(prev < begin, |before| prev == before) {
-                return Err(missing(task_no, prev));
-            }
-            before = Some(commit.version());
-        }
-        let (writes, _) = from_last_begin(writes, &cursor.artifact);
-        let mut start = cursor.position.start;
-        for part in writes.iter().flat_map(Write::parts) {
-            if let Some(wanted) = wanted_of(part, start, &mut cursor, bytes_max.saturating_sub(out.len())) {
-                let ranges = part.chunk_range_of(&wanted).map(|range| (commit.version(), range));
-                let chunks = Chunks::read(shared, task_no, ranges.into_iter().collect()).await?;
-                part.read(wanted, &chunks.of(commit.version()), &mut out)?;
-            }
-            start += part.bytes();
-        }
-        // The next call reads a commit again that was not read to its end.
-        if cursor.from >= start {
-            cursor.position = ReadPosition { at: unsigned(commit.version()) + 1, start };
+        let version = commit.version();
+        let parts = reading.take(version, commit.prev_artifact, &commit.record)?;
+        let ranges = parts.iter().filter_map(|(part, wanted)| part.chunk_range_of(wanted));
+        let chunks = Chunks::read(shared, task_no, ranges.map(|range| (version, range)).collect()).await?;
+        for (part, wanted) in parts {
+            part.read(wanted, &chunks.of(version), &mut bytes)?;
         }
     }
-    Ok(ArtifactPiece { bytes: out.into(), next: cursor })
+    reading.finish(bytes, !rows.is_empty())
 }

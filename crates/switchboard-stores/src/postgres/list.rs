@@ -1,7 +1,7 @@
 //! Lists the tasks of a scope, newest status first. A cursor names the last task shown, so commits between two pages move tasks
 //! to the front and shift nothing.
 
-use switchboard_core::model::{Measure, Timestamp};
+use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::{ListCursor, ListPage, ListQuery, Scope, StoreError, StoredTask, TaskKey};
 use tokio_postgres::Row;
 
@@ -10,7 +10,7 @@ use super::outlined::fold_within;
 use super::rows::{TaskRow, get, task_columns};
 use super::store::Shared;
 use super::text;
-use crate::record::{HistoryBounds, Want, signed, state_number, unsigned};
+use crate::record::{HistoryBounds, ListPaging, Want, signed, state_number, unsigned};
 
 macro_rules! page_sql {
     ($context:literal) => {
@@ -77,8 +77,7 @@ async fn one_page(shared: &Shared, scope: &Scope, query: &ListQuery) -> Result<L
     if rows.len() > shown.len() {
         page.next = shown.last().map(cursor).transpose()?;
     }
-    let mut left = query.bytes_max;
-    let mut last = None;
+    let mut page = ListPaging::of(page, query);
     for row in shown {
         let stored = match read(shared, row, scope, query).await {
             Ok(Some(stored)) => stored,
@@ -91,23 +90,17 @@ async fn one_page(shared: &Shared, scope: &Scope, query: &ListQuery) -> Result<L
             }
             Err(error) => return Err(error),
         };
-        let bytes = Measure::ABOUT.task(&stored.folded.task, query.artifacts);
-        if bytes > left && last.is_some() {
-            page.next = last;
+        if !page.add(cursor(row)?, stored) {
             break;
         }
-        left = left.saturating_sub(bytes);
-        page.tasks.push(stored);
-        last = Some(cursor(row)?);
     }
-    Ok(page)
+    Ok(page.finish())
 }
 
 async fn read(shared: &Shared, row: &Row, scope: &Scope, query: &ListQuery) -> Result<Option<StoredTask>, StoreError> {
     let row = TaskRow::read(row, &scope.agent)?;
     let id = row.head.id.clone();
-    let messages_max = query.history_max.unwrap_or(u32::MAX);
-    let history = HistoryBounds { bytes_max: query.bytes_max, messages_max, may_run: false };
+    let history = HistoryBounds::of_list(query);
     let read = match query.artifacts {
         true => fold_within(shared, row, query.bytes_max, history).await,
         false => fold(shared, row, Want::NoArtifacts, history).await,

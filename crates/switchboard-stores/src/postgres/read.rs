@@ -1,8 +1,6 @@
 //! Reads of one record: its head, its task, its log, and the task as it was when a message was accepted.
 
-use std::sync::Arc;
-
-use switchboard_core::model::{TaskId, TaskState, TaskStatus, Timestamp};
+use switchboard_core::model::{TaskId, Timestamp};
 use switchboard_engine::ports::outline::too_large;
 use switchboard_engine::ports::store::{
     Accepted, AcceptedTask, LogPage, Scope, StoreError, StoredHead, StoredTask, TaskKey,
@@ -15,7 +13,7 @@ use super::rows::{LogRow, TaskRow, get, log_columns, now, of_accept, task_column
 use super::store::Shared;
 use super::text;
 use crate::record::{
-    Chains, Contents, HistoryBounds, Paging, ParsedCommit, Want, missing, sets_status, signed, unsigned,
+    Accepting, Chains, Contents, HistoryBounds, Paging, ParsedCommit, Want, missing, sets_status, signed, unsigned,
 };
 
 /// A page of large commits holds fewer of them, so that reading a large file needs little memory.
@@ -52,11 +50,7 @@ pub(super) async fn task(
     bytes_max: u64,
     history_max: Option<u32>,
 ) -> Result<Option<StoredTask>, StoreError> {
-    let bounds = history_max.map_or(HistoryBounds::bytes(bytes_max), |messages_max| HistoryBounds {
-        bytes_max,
-        messages_max,
-        may_run: false,
-    });
+    let bounds = HistoryBounds::within(bytes_max, history_max);
     let Some(row) = find(shared, scope, id).await? else { return Ok(None) };
     let is_newest = |known: &StoredTask| known.head.version == row.head.version;
     if let Some(known) = shared.cache.task(scope, id).filter(is_newest)
@@ -155,63 +149,43 @@ pub(super) async fn task_as_accepted(
     bytes_max: u64,
 ) -> Result<Option<AcceptedTask>, StoreError> {
     let Some(row) = find(shared, scope, &accepted.task_id).await? else { return Ok(None) };
-    let accepting = Accepting::find(shared, &row, accepted).await?;
+    let accepting = find_accepting(shared, &row, accepted).await?;
     let status = status_at(shared, row.task_no, accepting.version).await?;
-    let chains =
-        Chains { story: accepting.version, artifact: accepting.prev_artifact, status: status.unwrap_or_default() };
-    let StoredTask { folded, outlined, .. } = fold_earlier_within(shared, TaskRow { chains, ..row }, bytes_max).await?;
-    let mut task = folded.task.clone();
-    if status.is_none() {
-        // The status is too far back because the agent has only written artifacts since, so the task is working.
-        let status = TaskStatus { state: TaskState::Working, message: None, timestamp: accepting.at };
-        Arc::make_mut(&mut task).status = status;
+    let row = TaskRow { chains: accepting.chains(status), ..row };
+    Ok(Some(accepting.finish(fold_earlier_within(shared, row, bytes_max).await?, status)))
+}
+
+/// A message that ended a pause is in the first commit after `after_seq`. A message that had to wait is in an earlier commit
+/// on the chain of commits that readers fold; only other waiting messages are in between.
+async fn find_accepting(shared: &Shared, row: &TaskRow, accepted: &Accepted) -> Result<Accepting, StoreError> {
+    let (task_no, after_seq) = (row.task_no, signed(accepted.after_seq));
+    if after_seq < row.floor_seq {
+        return Err(StoreError::Pruned);
     }
-    Ok(Some(AcceptedTask { task, outlined, seq: accepting.seq, waited: accepting.waited }))
-}
-
-/// The commit that accepted a message.
-struct Accepting {
-    version: i64,
-    prev_artifact: i64,
-    seq: u64,
-    at: Timestamp,
-    waited: bool,
-}
-
-impl Accepting {
-    /// A message that ended a pause is in the first commit after `after_seq`. A message that had to wait is in an earlier commit
-    /// on the chain of commits that readers fold; only other waiting messages are in between.
-    async fn find(shared: &Shared, row: &TaskRow, accepted: &Accepted) -> Result<Self, StoreError> {
-        let (task_no, after_seq) = (row.task_no, signed(accepted.after_seq));
-        if after_seq < row.floor_seq {
-            return Err(StoreError::Pruned);
+    let version = if accepted.after_seq < row.head.seq {
+        let found = shared.read(BOUNDS, &[&task_no, &after_seq]).await?;
+        let bounds = found.first().ok_or(StoreError::Pruned)?;
+        get::<Option<i64>>(bounds, 2)?.ok_or_else(|| missing(task_no, row.floor_version + 1))?
+    } else {
+        row.chains.story
+    };
+    let mut walk = Walk::new(shared, task_no, Chains { story: version, artifact: 0, status: 0 });
+    loop {
+        let page = walk.page().await?;
+        if page.is_empty() || page[0].columns.last_seq < after_seq {
+            return Err(Accepting::missing(task_no, accepted));
         }
-        let version = if accepted.after_seq < row.head.seq {
-            let found = shared.read(BOUNDS, &[&task_no, &after_seq]).await?;
-            let bounds = found.first().ok_or(StoreError::Pruned)?;
-            get::<Option<i64>>(bounds, 2)?.ok_or_else(|| missing(task_no, row.floor_version + 1))?
-        } else {
-            row.chains.story
-        };
-        let mut walk = Walk::new(shared, task_no, Chains { story: version, artifact: 0, status: 0 });
-        loop {
-            let page = walk.page().await?;
-            if page.is_empty() || page[0].columns.last_seq < after_seq {
-                let reason =
-                    format_args!("no commit of task number {task_no} accepted the message of turn {}", accepted.turn);
-                return Err(corrupt(reason));
-            }
-            for found in page {
-                // Whether the message waited depends on the kinds of events, so no contents are read.
-                let mut stored = ParsedCommit::of(&found.record)?;
-                stored.restrict(Want::NoArtifacts, Contents::Only { turn: None, status: false });
-                let ranges = stored.chunk_ranges().into_iter().map(|range| (found.version(), range)).collect();
-                let chunks = Chunks::read(shared, task_no, ranges).await?;
-                let events = stored.into_events(Want::NoArtifacts, Contents::All, &chunks.of(found.version()))?;
-                if let Some(waited) = accepted.waited_in(&events) {
-                    let (seq, at) = (unsigned(found.columns.last_seq), Timestamp::from_ms(found.columns.at));
-                    return Ok(Self { version: found.version(), prev_artifact: found.prev_artifact, seq, at, waited });
-                }
+        for found in page {
+            // Whether the message waited depends on the kinds of events, so no contents are read.
+            let mut stored = ParsedCommit::of(&found.record)?;
+            stored.restrict(Want::NoArtifacts, Contents::Only { turn: None, status: false });
+            let ranges = stored.chunk_ranges().into_iter().map(|range| (found.version(), range)).collect();
+            let chunks = Chunks::read(shared, task_no, ranges).await?;
+            let events = stored.into_events(Want::NoArtifacts, Contents::All, &chunks.of(found.version()))?;
+            if let Some(waited) = accepted.waited_in(&events) {
+                let (seq, at) = (unsigned(found.columns.last_seq), Timestamp::from_ms(found.columns.at));
+                let (version, prev_artifact) = (found.version(), found.prev_artifact);
+                return Ok(Accepting { version, prev_artifact, seq, at, waited });
             }
         }
     }

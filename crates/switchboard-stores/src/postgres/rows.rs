@@ -4,7 +4,7 @@
 
 use switchboard_core::call::Owner;
 use switchboard_core::lifecycle::Head;
-use switchboard_core::model::{AgentName, Timestamp};
+use switchboard_core::model::AgentName;
 use switchboard_engine::ports::store::{Accept, Scope, StoreError};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -12,9 +12,7 @@ use tokio_postgres::types::FromSql;
 use super::error::corrupt;
 use super::text;
 use crate::checksum::{Checksum, ContentHash};
-use crate::record::{
-    Chains, decode_artifacts, phase_from_number, phase_number, signed, state_from_number, state_number, unsigned,
-};
+use crate::record::{Chains, HeadColumns, signed};
 
 // A number is never reused for another table, because stored checksums depend on it. SQLite's are below 100.
 const TASK: u64 = 101;
@@ -53,42 +51,16 @@ pub(super) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, 
 
 /// The checksum of what every commit sets. `artifacts` is the stored form of the head's artifacts.
 pub(super) fn of_head(task_no: i64, head: &Head, artifacts: &str) -> i64 {
-    let Head {
-        id,
-        context_id,
-        agent: _,
-        phase,
-        state,
-        status_at,
-        version,
-        seq,
-        turns,
-        turn,
-        fence,
-        attempt,
-        running,
-        cancel_requested,
-        push_configs,
-        deadline,
-        artifacts: _,
-    } = head;
-    Checksum::of_table(TASK)
-        .number(task_no)
-        .text(id.as_str())
-        .text(context_id.as_str())
-        .number(phase_number(*phase))
-        .number(state_number(*state))
-        .number(status_at.as_ms())
-        .number(signed(*version))
-        .number(signed(*seq))
-        .number((*turns).into())
-        .number((*turn).into())
-        .number(signed(*fence))
-        .number((*attempt).into())
-        .number((*running).into())
-        .number((*cancel_requested).into())
-        .number((*push_configs).into())
-        .optional_number(deadline.map(Timestamp::as_ms))
+    of_head_columns(task_no, &HeadColumns::of(head, artifacts))
+}
+
+fn of_head_columns(task_no: i64, head: &HeadColumns<'_>) -> i64 {
+    let HeadColumns { id, context_id, running, cancel_requested, push_configs, deadline, artifacts, .. } = *head;
+    head.add_progress(Checksum::of_table(TASK).number(task_no).text(id).text(context_id))
+        .number(running)
+        .number(cancel_requested)
+        .number(push_configs)
+        .optional_number(deadline)
         .text(artifacts)
         .finish()
 }
@@ -173,37 +145,34 @@ pub(super) struct TaskRow {
 impl TaskRow {
     /// Reads the columns of [`task_columns`], if they match their checksums.
     pub(super) fn read(row: &Row, agent: &AgentName) -> Result<Self, StoreError> {
-        let small = |column| -> Result<u32, StoreError> {
-            let number: i64 = get(row, column)?;
-            u32::try_from(number).map_err(|_| corrupt(format_args!("{number} where a small count was written")))
-        };
         let task_no = get(row, 0)?;
-        let artifacts: &str = get(row, 16)?;
-        let head = Head {
-            id: (&*text::read(get(row, 1)?)).into(),
-            context_id: (&*text::read(get(row, 2)?)).into(),
-            agent: agent.clone(),
-            phase: phase_from_number(get::<i16>(row, 3)?.into())?,
-            state: state_from_number(get::<i16>(row, 4)?.into())?,
-            status_at: Timestamp::from_ms(get(row, 5)?),
-            version: unsigned(get(row, 6)?),
-            seq: unsigned(get(row, 7)?),
-            turns: small(8)?,
-            turn: small(9)?,
-            fence: unsigned(get(row, 10)?),
-            attempt: small(11)?,
-            running: get(row, 12)?,
-            cancel_requested: get(row, 13)?,
-            push_configs: small(14)?,
-            deadline: get::<Option<i64>>(row, 15)?.map(Timestamp::from_ms),
-            artifacts: decode_artifacts(&text::read(artifacts))?.into(),
+        let (id, context_id) = (text::read(get(row, 1)?), text::read(get(row, 2)?));
+        let artifacts = text::read(get(row, 16)?);
+        let columns = HeadColumns {
+            id: &id,
+            context_id: &context_id,
+            phase: get::<i16>(row, 3)?.into(),
+            state: get::<i16>(row, 4)?.into(),
+            status_at: get(row, 5)?,
+            version: get(row, 6)?,
+            seq: get(row, 7)?,
+            turns: get(row, 8)?,
+            turn: get(row, 9)?,
+            fence: get(row, 10)?,
+            attempt: get(row, 11)?,
+            running: get::<bool>(row, 12)?.into(),
+            cancel_requested: get::<bool>(row, 13)?.into(),
+            push_configs: get(row, 14)?,
+            deadline: get(row, 15)?,
+            artifacts: &artifacts,
         };
         let scope_no = get(row, 23)?;
-        if get::<i64>(row, 22)? != of_head(task_no, &head, &text::read(artifacts))
-            || get::<i64>(row, 24)? != of_origin(task_no, head.id.as_str(), scope_no)
+        if get::<i64>(row, 22)? != of_head_columns(task_no, &columns)
+            || get::<i64>(row, 24)? != of_origin(task_no, columns.id, scope_no)
         {
             return Err(corrupt("its row does not match its checksum"));
         }
+        let head = columns.into_head(agent)?;
         let chains = Chains { story: get(row, 17)?, artifact: get(row, 18)?, status: get(row, 19)? };
         Ok(Self { task_no, head, chains, floor_seq: get(row, 20)?, floor_version: get(row, 21)? })
     }

@@ -1,31 +1,22 @@
 //! The numbers of tasks and of what was written, so that statistics need no statement. They are counted when the store is opened
 //! and from time to time after that; in between, each process adds what it changes itself.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use switchboard_core::model::TaskState;
-use switchboard_engine::ports::store::{COMMIT_MICROS_BOUNDS, StoreStats, batch_place};
+use switchboard_engine::ports::store::StoreStats;
 
 use crate::record::{state_from_number, state_number};
+use crate::write_stats::WriteStats;
 
 const STATES: usize = TaskState::ALL.len();
 
 #[derive(Default)]
 pub(super) struct Totals {
     counts: Mutex<Counts>,
-    commits: AtomicU64,
-    conflicts: AtomicU64,
-    failures: AtomicU64,
-    batches: AtomicU64,
-    batch_sizes: [AtomicU64; 9],
-    batch_requests: AtomicU64,
-    rows: AtomicU64,
-    bytes: AtomicU64,
-    waiting: AtomicU64,
-    micros: [AtomicU64; 10],
-    micros_sum: AtomicU64,
+    stats: WriteStats,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -87,43 +78,39 @@ impl Totals {
 
     pub(super) fn queued(&self, by: i64) {
         match u64::try_from(by) {
-            Ok(more) => self.waiting.fetch_add(more, Relaxed),
-            Err(_) => self.waiting.fetch_sub(by.unsigned_abs(), Relaxed),
+            Ok(more) => self.stats.queue_depth.fetch_add(more, Relaxed),
+            Err(_) => self.stats.queue_depth.fetch_sub(by.unsigned_abs(), Relaxed),
         };
     }
 
     /// A transaction of so many commits was made.
     pub(super) fn batch(&self, commits: usize) {
-        self.batches.fetch_add(1, Relaxed);
-        self.batch_sizes[batch_place(commits as u64)].fetch_add(1, Relaxed);
-        self.batch_requests.fetch_add(commits as u64, Relaxed);
+        self.stats.batch(commits as u64);
     }
 
     pub(super) fn written(&self, rows: u64, bytes: u64) {
-        self.commits.fetch_add(1, Relaxed);
-        self.rows.fetch_add(rows, Relaxed);
-        self.bytes.fetch_add(bytes, Relaxed);
+        WriteStats::add(&self.stats.commits, 1);
+        WriteStats::add(&self.stats.rows_written, rows);
+        WriteStats::add(&self.stats.bytes_written, bytes);
     }
 
     pub(super) fn rows(&self, rows: u64) {
-        self.rows.fetch_add(rows, Relaxed);
+        WriteStats::add(&self.stats.rows_written, rows);
     }
 
     pub(super) fn refused(&self) {
-        self.conflicts.fetch_add(1, Relaxed);
+        WriteStats::add(&self.stats.conflicts, 1);
     }
 
     pub(super) fn failed(&self) {
-        self.failures.fetch_add(1, Relaxed);
+        WriteStats::add(&self.stats.failures, 1);
     }
 
     pub(super) fn took(&self, time: Duration) {
-        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let place = COMMIT_MICROS_BOUNDS.iter().position(|bound| micros < *bound).unwrap_or(COMMIT_MICROS_BOUNDS.len());
-        self.micros[place].fetch_add(1, Relaxed);
-        self.micros_sum.fetch_add(micros, Relaxed);
+        self.stats.took(time);
     }
 
+    /// All but the stored bytes, which are counted in `usage.rs`.
     pub(super) fn stats(&self) -> StoreStats {
         let counts = *self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let tasks = counts.counted.map(|counted| {
@@ -133,21 +120,6 @@ impl Totals {
             }
             tasks
         });
-        StoreStats {
-            commits: self.commits.load(Relaxed),
-            conflicts: self.conflicts.load(Relaxed),
-            failures: self.failures.load(Relaxed),
-            batches: self.batches.load(Relaxed),
-            batch_sizes: std::array::from_fn(|place| self.batch_sizes[place].load(Relaxed)),
-            batch_requests: self.batch_requests.load(Relaxed),
-            rows_written: self.rows.load(Relaxed),
-            bytes_written: self.bytes.load(Relaxed),
-            queue_depth: self.waiting.load(Relaxed),
-            commit_seconds: std::array::from_fn(|place| self.micros[place].load(Relaxed)),
-            commit_micros_sum: self.micros_sum.load(Relaxed),
-            tasks,
-            // They are counted in `usage.rs`.
-            stored_bytes: None,
-        }
+        StoreStats { tasks, ..self.stats.read() }
     }
 }

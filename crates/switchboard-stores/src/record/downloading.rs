@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use switchboard_core::lifecycle::ArtifactHead;
 use switchboard_core::model::ArtifactId;
-use switchboard_engine::ports::download::{ArtifactCursor, ReadPosition, StoredArtifact};
-use switchboard_engine::ports::store::TaskKey;
+use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, ReadPosition, StoredArtifact};
+use switchboard_engine::ports::store::{StoreError, TaskKey};
 
-use super::{StoredPart, Write, unsigned};
+use super::{StoredPart, Write, decode_writes, missing, signed, unsigned};
 
 /// How many positions are recorded of one artifact, and how far apart they are at least.
 const PLACES_MAX: u64 = 1024;
@@ -113,8 +113,77 @@ impl FoundPart {
     }
 }
 
+/// A download that reads on from its cursor, one commit after the other.
+pub(crate) struct Reading {
+    cursor: ArtifactCursor,
+    begin: i64,
+    /// The last commit that wrote to artifacts.
+    before: Option<i64>,
+    bytes_left: usize,
+}
+
+impl Reading {
+    pub(crate) fn of(cursor: ArtifactCursor, bytes_max: usize) -> Self {
+        let begin = signed(cursor.position.at);
+        Self { cursor, begin, before: None, bytes_left: bytes_max }
+    }
+
+    /// The commits to read: the first and the last of them.
+    pub(crate) fn versions(&self) -> (i64, i64) {
+        (self.begin, signed(self.cursor.version))
+    }
+
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.cursor.is_at_end() && self.bytes_left > 0
+    }
+
+    /// The parts of the next commit that are wanted, and which bytes of them. Commits that write to artifacts are linked. A missing one
+    /// would shift the offsets of all later bytes, so it is an error.
+    pub(crate) fn take<'r>(
+        &mut self,
+        version: i64,
+        prev_artifact: i64,
+        record: &'r str,
+    ) -> Result<Vec<(StoredPart<'r>, Range<usize>)>, StoreError> {
+        let writes = decode_writes(record)?;
+        if !writes.is_empty() {
+            if !self.before.map_or(prev_artifact < self.begin, |before| prev_artifact == before) {
+                return Err(missing(self.cursor.key.0, prev_artifact));
+            }
+            self.before = Some(version);
+        }
+        let (writes, _) = from_last_begin(writes, &self.cursor.artifact);
+        let mut start = self.cursor.position.start;
+        let mut wanted = Vec::new();
+        for part in writes.into_iter().flat_map(Write::into_parts) {
+            let end = start + part.bytes();
+            if let Some(range) = wanted_of(&part, start, &mut self.cursor, self.bytes_left) {
+                self.bytes_left -= range.len();
+                wanted.push((part, range));
+            }
+            start = end;
+        }
+        // The next call reads a commit again that was not read to its end.
+        if self.cursor.from >= start {
+            self.cursor.position = ReadPosition { at: unsigned(version) + 1, start };
+        }
+        Ok(wanted)
+    }
+
+    /// The piece, of which these are the bytes. `found` says whether there was any commit to read.
+    pub(crate) fn finish(self, bytes: Vec<u8>, found: bool) -> Result<ArtifactPiece, StoreError> {
+        let Self { cursor, .. } = self;
+        if !found && !cursor.is_at_end() {
+            let (artifact, task_no) = (&cursor.artifact, cursor.key.0);
+            let reason = format!("artifact {artifact} of task number {task_no} ends before its end");
+            return Err(StoreError::Corrupt(reason));
+        }
+        Ok(ArtifactPiece { bytes: bytes.into(), next: cursor })
+    }
+}
+
 /// What a commit wrote to an artifact, beginning with the last write that replaced it, and whether there is such a write.
-pub(crate) fn from_last_begin<'r>(mut writes: Vec<Write<'r>>, artifact: &ArtifactId) -> (Vec<Write<'r>>, bool) {
+fn from_last_begin<'r>(mut writes: Vec<Write<'r>>, artifact: &ArtifactId) -> (Vec<Write<'r>>, bool) {
     writes.retain(|write| write.artifact_id() == artifact.as_str());
     let begins = writes.iter().rposition(|write| !write.append);
     if let Some(begin) = begins {
@@ -124,7 +193,7 @@ pub(crate) fn from_last_begin<'r>(mut writes: Vec<Write<'r>>, artifact: &Artifac
 }
 
 /// The bytes at the cursor of a part that begins at `start`, if the cursor has reached it. The cursor moves behind them.
-pub(crate) fn wanted_of(
+fn wanted_of(
     part: &StoredPart<'_>,
     start: u64,
     cursor: &mut ArtifactCursor,

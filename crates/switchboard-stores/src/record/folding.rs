@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use switchboard_core::lifecycle::{Event, Folded, Head};
-use switchboard_engine::ports::store::{StoreError, StoredTask, TaskKey, newest_status};
+use switchboard_core::model::{TaskState, TaskStatus, Timestamp};
+use switchboard_engine::ports::store::{
+    Accepted, AcceptedTask, ListQuery, StoreError, StoredTask, TaskKey, newest_status,
+};
 
 use super::{Contents, ParsedCommit};
 
@@ -78,6 +81,17 @@ impl HistoryBounds {
     pub(crate) fn bytes(bytes_max: u64) -> Self {
         Self { bytes_max, messages_max: u32::MAX, may_run: true }
     }
+
+    /// For a reader that may want only so many messages, and then shows the task without starting its turn.
+    pub(crate) fn within(bytes_max: u64, messages_max: Option<u32>) -> Self {
+        let shown = |messages_max| Self { bytes_max, messages_max, may_run: false };
+        messages_max.map_or(Self::bytes(bytes_max), shown)
+    }
+
+    pub(crate) fn of_list(query: &ListQuery) -> Self {
+        let messages_max = query.history_max.unwrap_or(u32::MAX);
+        Self { bytes_max: query.bytes_max, messages_max, may_run: false }
+    }
 }
 
 /// A task that is being folded. Of messages beyond the bounds the contents are not wanted.
@@ -135,5 +149,40 @@ impl Folding {
             folded.is_shortened = true;
         }
         StoredTask { key, head: head.into(), folded: folded.into(), outlined: Vec::new() }
+    }
+}
+
+/// The commit that accepted a message, from which the task of that moment is folded. Every commit has the heads of the chains before it,
+/// so the commits to fold are found as for the present task, and later ones are not read.
+pub(crate) struct Accepting {
+    pub(crate) version: i64,
+    pub(crate) prev_artifact: i64,
+    pub(crate) seq: u64,
+    pub(crate) at: Timestamp,
+    pub(crate) waited: bool,
+}
+
+impl Accepting {
+    /// The chains of that moment. `status` is the commit that had set the status, if it was found.
+    pub(crate) fn chains(&self, status: Option<i64>) -> Chains {
+        Chains { story: self.version, artifact: self.prev_artifact, status: status.unwrap_or_default() }
+    }
+
+    /// The task of that moment, as it was folded from these chains.
+    pub(crate) fn finish(self, stored: StoredTask, status: Option<i64>) -> AcceptedTask {
+        let StoredTask { folded, outlined, .. } = stored;
+        let mut task = folded.task.clone();
+        if status.is_none() {
+            // The status is too far back because the agent has only written artifacts since, so the task is working.
+            let status = TaskStatus { state: TaskState::Working, message: None, timestamp: self.at };
+            Arc::make_mut(&mut task).status = status;
+        }
+        AcceptedTask { task, outlined, seq: self.seq, waited: self.waited }
+    }
+
+    /// The error if no commit is found.
+    pub(crate) fn missing(task_no: i64, accepted: &Accepted) -> StoreError {
+        let turn = accepted.turn;
+        StoreError::Corrupt(format!("no commit of task number {task_no} accepted the message of turn {turn}"))
     }
 }

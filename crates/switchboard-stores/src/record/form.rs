@@ -1,27 +1,23 @@
 //! The form of a commit in the file: each object has one definition, by which it is both written and read. The names of
 //! events and of their members are part of the format and change only with its number. An event is an object with one
-//! member, named after it; what is absent is left out.
-//!
-//! Contents that are too large for a record are cut into chunks when a commit is written, and joined when it is read.
+//! member, named after it; what is absent is left out. Contents that are too large are outside the record (`chunking`).
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use switchboard_core::dialect::json::{Base64, Raw, Text, Time};
 use switchboard_core::lifecycle::{Event, Inbound};
 use switchboard_core::model::{
-    Artifact, ArtifactId, Dialect, Json, Message, Part, PartContent, Role, TaskState, Timestamp, TraceContext,
+    Artifact, Dialect, Json, Message, Part, PartContent, Role, TaskState, Timestamp, TraceContext,
 };
 use switchboard_engine::ports::store::StoreError;
 
-use super::codec::corrupt;
-use super::{CHUNK_BYTES_MAX, INLINE_BYTES_MAX};
-use crate::checksum::ContentHash;
+use super::chunking::{ChunkSource, Chunker, ContentPosition, StoredChunks};
+use super::corrupt;
 
 #[derive(Deserialize, Serialize)]
 pub(super) struct StoredCommit<'a> {
@@ -175,24 +171,6 @@ pub(crate) struct StoredPart<'a> {
     pub(super) media_type: Option<Text<'a>>,
     #[serde(borrow, default, deserialize_with = "present")]
     pub(super) metadata: Option<Raw<'a>>,
-}
-
-/// A content that is stored in chunks outside the record.
-#[derive(Deserialize, Serialize)]
-pub(super) struct StoredChunks {
-    pub(super) of: StoredKind,
-    pub(super) first: i64,
-    pub(super) count: i64,
-    pub(super) bytes: usize,
-}
-
-#[derive(Clone, Copy, Deserialize, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum StoredKind {
-    Text,
-    Url,
-    Raw,
-    Data,
 }
 
 impl<'a> StoredEvent<'a> {
@@ -455,22 +433,6 @@ pub(super) fn bytes_of<'r>(raw: &'r Base64<'_>) -> Result<Cow<'r, [u8]>, StoreEr
     }
 }
 
-impl StoredChunks {
-    fn into_content(self, chunks: &dyn ChunkSource) -> Result<PartContent, StoreError> {
-        let bytes = chunks.read(self.first, self.count)?;
-        if bytes.len() != self.bytes {
-            return Err(corrupt(format!("{} bytes in chunks where {} were written", bytes.len(), self.bytes)));
-        }
-        let text = |bytes| String::from_utf8(bytes).map_err(corrupt);
-        Ok(match self.of {
-            StoredKind::Text => PartContent::Text(text(bytes)?),
-            StoredKind::Url => PartContent::Url(text(bytes)?),
-            StoredKind::Raw => PartContent::Raw(bytes.into()),
-            StoredKind::Data => PartContent::Data(Json::from_trusted(text(bytes)?)),
-        })
-    }
-}
-
 /// A list that is left out if it is empty.
 fn texts<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> Option<Vec<Text<'a>>> {
     (texts.len() > 0).then(|| texts.map(Text::from).collect())
@@ -484,6 +446,16 @@ fn json(raw: Raw<'_>) -> Json {
     Json::from_trusted(raw.0)
 }
 
+/// Reads a value that is written as one word.
+fn word<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    read: impl FnOnce(&str) -> Option<T>,
+    what: &str,
+) -> Result<T, D::Error> {
+    let word = <&str>::deserialize(deserializer)?;
+    read(word).ok_or_else(|| serde::de::Error::custom(format_args!("`{word}` is not {what}")))
+}
+
 pub(super) struct StoredTime(Timestamp);
 
 impl Serialize for StoredTime {
@@ -494,9 +466,7 @@ impl Serialize for StoredTime {
 
 impl<'de> Deserialize<'de> for StoredTime {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <&str>::deserialize(deserializer)?;
-        let time = Timestamp::parse_rfc3339(text);
-        time.map(Self).ok_or_else(|| serde::de::Error::custom(format_args!("`{text}` is not a time")))
+        word(deserializer, Timestamp::parse_rfc3339, "a time").map(Self)
     }
 }
 
@@ -510,9 +480,7 @@ impl Serialize for StoredDialect {
 
 impl<'de> Deserialize<'de> for StoredDialect {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = <&str>::deserialize(deserializer)?;
-        let dialect = Dialect::from_name(name);
-        dialect.map(Self).ok_or_else(|| serde::de::Error::custom(format_args!("`{name}` is not a dialect")))
+        word(deserializer, Dialect::from_name, "a dialect").map(Self)
     }
 }
 
@@ -526,82 +494,11 @@ impl Serialize for StoredState {
 
 impl<'de> Deserialize<'de> for StoredState {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let word = <&str>::deserialize(deserializer)?;
-        let state = TaskState::from_word(word);
-        state.map(Self).ok_or_else(|| serde::de::Error::custom(format_args!("`{word}` is not a task state")))
+        word(deserializer, TaskState::from_word, "a task state").map(Self)
     }
 }
 
 /// A member that is present counts, even if it is `null`, because `null` is a value.
 fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Raw<'a>>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(|raw| Some(Raw::from(raw)))
-}
-
-/// Where chunks are read from.
-pub(crate) trait ChunkSource {
-    /// The bytes of `count` chunks, beginning with the one numbered `first`.
-    fn read(&self, first: i64, count: i64) -> Result<Vec<u8>, StoreError>;
-}
-
-/// A piece of a large content, and where it belongs.
-pub(crate) struct Chunk {
-    pub(crate) number: i64,
-    /// None for the part of a message.
-    pub(crate) artifact_id: Option<ArtifactId>,
-    /// Which part of the artifact or message.
-    pub(crate) part: u64,
-    /// Where in the artifact's content, all parts taken together, this piece begins.
-    pub(crate) start: u64,
-    pub(crate) bytes: Bytes,
-    pub(crate) hash: ContentHash,
-}
-
-/// Cuts the large contents of one commit.
-pub(super) struct Chunker<'n> {
-    pub(super) chunks: Vec<Chunk>,
-    /// Reserves this many new chunk numbers and returns the first.
-    pub(super) take_numbers: &'n dyn Fn(usize) -> i64,
-}
-
-/// The position of a part, for its chunks.
-pub(super) struct ContentPosition<'c, 'n> {
-    chunker: &'c mut Chunker<'n>,
-    artifact_id: Option<&'c ArtifactId>,
-    part: u64,
-    start: u64,
-}
-
-impl<'n> Chunker<'n> {
-    pub(super) fn is_large(part: &Part) -> bool {
-        part.content_bytes() > INLINE_BYTES_MAX
-    }
-
-    pub(super) fn at<'c>(
-        &'c mut self,
-        artifact_id: Option<&'c ArtifactId>,
-        part: u64,
-        start: u64,
-    ) -> ContentPosition<'c, 'n> {
-        ContentPosition { chunker: self, artifact_id, part, start }
-    }
-}
-
-impl ContentPosition<'_, '_> {
-    pub(super) fn chunked(&mut self, content: &PartContent) -> StoredChunks {
-        let (of, content) = match content {
-            PartContent::Text(text) => (StoredKind::Text, Bytes::copy_from_slice(text.as_bytes())),
-            PartContent::Url(url) => (StoredKind::Url, Bytes::copy_from_slice(url.as_bytes())),
-            PartContent::Data(json) => (StoredKind::Data, Bytes::copy_from_slice(json.as_str().as_bytes())),
-            PartContent::Raw(bytes) => (StoredKind::Raw, bytes.clone()),
-        };
-        let count = content.len().div_ceil(CHUNK_BYTES_MAX);
-        let first = (self.chunker.take_numbers)(count);
-        for (number, at) in (first..).zip((0..content.len()).step_by(CHUNK_BYTES_MAX)) {
-            let bytes = content.slice(at..content.len().min(at + CHUNK_BYTES_MAX));
-            let start = self.start + at as u64;
-            let (artifact_id, hash) = (self.artifact_id.cloned(), ContentHash::of(&bytes));
-            self.chunker.chunks.push(Chunk { number, artifact_id, part: self.part, start, bytes, hash });
-        }
-        StoredChunks { of, first, count: i64::try_from(count).unwrap_or(i64::MAX), bytes: content.len() }
-    }
 }

@@ -3,30 +3,37 @@
 //! cut into chunks that the record refers to, so that a large file is written once and never copied.
 
 mod call;
+mod chunking;
 mod codec;
 mod downloading;
 mod folding;
 mod form;
+mod head;
 mod outlining;
 mod paging;
 mod writes;
 
+use switchboard_engine::ports::store::StoreError;
+
 pub(crate) use call::{CallColumns, decode_call, encode_call};
+#[cfg(feature = "postgres")]
+pub(crate) use chunking::Chunk as StoredChunk;
+pub(crate) use chunking::ChunkSource;
 #[cfg(all(feature = "sqlite", feature = "postgres"))]
 pub(crate) use codec::renumber;
 pub(crate) use codec::{
-    Contents, Encoded, ParsedCommit, Want, decode, decode_artifacts, encode, encode_artifacts,
-    is_only_checkpoint_and_artifacts, phase_from_number, phase_number, sets_status, state_from_number, state_number,
+    Contents, Encoded, ParsedCommit, Want, decode, encode, is_only_checkpoint_and_artifacts, sets_status,
 };
-pub(crate) use downloading::{Opening, from_last_begin, wanted_of};
+pub(crate) use downloading::{Opening, Reading};
 #[cfg(feature = "postgres")]
 pub(crate) use folding::OnChains;
-pub(crate) use folding::{Chains, Folding, HistoryBounds, missing, signed, unsigned};
-#[cfg(feature = "postgres")]
-pub(crate) use form::Chunk as StoredChunk;
-pub(crate) use form::{ChunkSource, StoredPart};
+pub(crate) use folding::{Accepting, Chains, Folding, HistoryBounds, missing, signed, unsigned};
+pub(crate) use form::StoredPart;
+pub(crate) use head::{
+    HeadColumns, encode_artifacts, phase_from_number, phase_number, state_from_number, state_number,
+};
 pub(crate) use outlining::{Gathering, OutlinedWrite, make_earlier, too_large};
-pub(crate) use paging::Paging;
+pub(crate) use paging::{ListPaging, Paging};
 pub(crate) use writes::{Write, decode_writes, is_named};
 
 /// The number of the form that is written. A reader refuses numbers it does not know.
@@ -37,6 +44,11 @@ pub(crate) const INLINE_BYTES_MAX: usize = 32 * 1024;
 
 /// The most one chunk holds; a ranged read touches only the chunks it needs.
 pub(crate) const CHUNK_BYTES_MAX: usize = 256 * 1024;
+
+/// The error for a record that is not as this crate writes it.
+fn corrupt(error: impl std::fmt::Display) -> StoreError {
+    StoreError::Corrupt(format!("stored record: {error}"))
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,11 @@
-//! One page of a log, as a reader of events gets it. Events are numbered without gaps, so a commit that is missing is noticed here, whatever
-//! store the commits come from.
+//! One page of a log or of a list, as a reader gets it, whatever store it comes from. Events are numbered without gaps, so a commit that is
+//! missing is noticed here.
 
 use switchboard_core::lifecycle::Event;
-use switchboard_engine::ports::store::{LogPage, LoggedCommit, StoreError};
+use switchboard_core::model::Measure;
+use switchboard_engine::ports::store::{
+    ListCursor, ListPage, ListQuery, LogPage, LoggedCommit, StoreError, StoredTask,
+};
 
 use super::unsigned;
 
@@ -48,5 +51,37 @@ impl Paging {
             true => Err(StoreError::Corrupt(format!("its log ends at event {seen_seq}, and it is at {seq}"))),
             false => Ok(page),
         }
+    }
+}
+
+/// A page of a list that is being filled, within the bytes that the reader can take.
+pub(crate) struct ListPaging<'q> {
+    page: ListPage,
+    query: &'q ListQuery,
+    left: u64,
+    last: Option<ListCursor>,
+}
+
+impl<'q> ListPaging<'q> {
+    /// `page` has the total, and where the next page begins if this one gets all of its tasks.
+    pub(crate) fn of(page: ListPage, query: &'q ListQuery) -> Self {
+        Self { page, query, left: query.bytes_max, last: None }
+    }
+
+    /// Adds the task at this cursor. False if it does not fit; then the page ends before it, and is not empty.
+    pub(crate) fn add(&mut self, cursor: ListCursor, stored: StoredTask) -> bool {
+        let bytes = Measure::ABOUT.task(&stored.folded.task, self.query.artifacts);
+        if bytes > self.left && self.last.is_some() {
+            self.page.next = self.last;
+            return false;
+        }
+        self.left = self.left.saturating_sub(bytes);
+        self.page.tasks.push(stored);
+        self.last = Some(cursor);
+        true
+    }
+
+    pub(crate) fn finish(self) -> ListPage {
+        self.page
     }
 }

@@ -6,8 +6,9 @@ use switchboard_core::model::{Json, TaskState, Timestamp};
 use switchboard_engine::contract::given::{chunk, inbound};
 use switchboard_engine::ports::store::StoreError;
 
-use super::codec::{Want, decode, decode_artifacts, encode, encode_artifacts, is_only_checkpoint_and_artifacts};
-use super::form::ChunkSource;
+use super::chunking::ChunkSource;
+use super::codec::{Want, decode, encode, is_only_checkpoint_and_artifacts};
+use super::head::{decode_artifacts, encode_artifacts};
 
 struct NoChunks;
 

@@ -9,9 +9,10 @@ use switchboard_core::model::{Artifact, Json};
 use switchboard_engine::ports::outline::{OutlinedPart, PartKind};
 use switchboard_engine::ports::store::StoreError;
 
-use super::CHUNK_BYTES_MAX;
-use super::codec::{corrupt, parse_commit};
-use super::form::{ChunkSource, StoredArtifact, StoredCommit, StoredEvent, StoredKind, StoredPart, bytes_of};
+use super::chunking::{ChunkSource, StoredKind};
+use super::codec::parse_commit;
+use super::form::{StoredArtifact, StoredCommit, StoredEvent, StoredPart, bytes_of};
+use super::{CHUNK_BYTES_MAX, corrupt};
 
 /// One write to an artifact.
 pub(crate) struct Write<'r> {
@@ -41,6 +42,10 @@ impl<'r> Write<'r> {
 
     pub(crate) fn parts(&self) -> &[StoredPart<'r>] {
         &self.artifact.parts
+    }
+
+    pub(crate) fn into_parts(self) -> Vec<StoredPart<'r>> {
+        self.artifact.parts
     }
 
     /// Whether its first content that is in chunks begins with this one.

@@ -8,12 +8,11 @@ use switchboard_core::call::Owner;
 use switchboard_core::model::Timestamp;
 
 use super::FileError;
-use super::checksums::{TaskColumns, of_scope};
 use super::deliveries::file_under_owners;
 use super::error::Failure;
 use super::ledger::find_scope_no;
 use super::open::{Opened, SqliteOptions, open};
-use super::rows::{TASK_COLUMNS, task_columns};
+use super::rows::{TASK_COLUMNS, TaskColumns, of_scope, task_columns};
 pub use crate::checked::Assigned;
 
 /// Hands the tasks of one owner over to another, those of one agent or of all. It is one transaction: all of them, or none.

@@ -16,9 +16,9 @@ use switchboard_engine::ports::audit::{
     AuditEntry, AuditEvent, AuditHash, AuditPage, AuditRetention, ChainPosition, Decision, StoredEntry,
 };
 
-use super::checksums::{ChainColumns, mismatch};
 use super::error::Failure;
 use super::ledger::Ledger;
+use super::rows::{ChainColumns, mismatch};
 use crate::record::{signed, unsigned};
 
 /// How long an entry waits for a commit to be written with.

@@ -10,10 +10,10 @@ use switchboard_engine::ports::audit::{AuditEntry, ChainPosition, StoredEntry};
 
 use super::FileError;
 use super::audit::{AuditQueue, read_chains, stored_entry};
-use super::checksums::ChainColumns;
 use super::error::Failure;
 use super::ledger::{Ledger, LedgerShares};
 use super::open::{Opened, SqliteOptions, open, open_to_read};
+use super::rows::ChainColumns;
 use super::schema::MIGRATIONS;
 pub use crate::checked::AuditChain;
 

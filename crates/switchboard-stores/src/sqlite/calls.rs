@@ -5,10 +5,10 @@ use switchboard_core::model::{TaskId, Timestamp};
 use switchboard_engine::ports::calls::{CallRow, CallStep};
 use switchboard_engine::ports::store::TaskKey;
 
-use super::checksums::{mismatch, of_call};
 use super::deliveries::{SCOPE_COLUMN_COUNT, SCOPE_COLUMNS, scope_from};
 use super::error::Failure;
 use super::ledger::Ledger;
+use super::rows::{mismatch, of_call};
 use crate::record::{CallColumns, decode_call, encode_call, signed};
 
 /// A call with its number and the checksum of its row.

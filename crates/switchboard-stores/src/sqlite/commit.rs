@@ -10,19 +10,18 @@ use switchboard_engine::ports::store::{
     Accept, Accepted, Commit, CommitError, LeaseChange, StoreError, Target, TaskKey,
 };
 
-use super::checksums::{AcceptedColumns, ChunkColumns, LogColumns, TaskColumns};
 use super::error::Failure;
-use super::fold::{replaces_checkpoint, story_below_checkpoint};
+use super::fold::{ChunkRow, replaces_checkpoint, story_below_checkpoint};
 use super::idempotency::{day_of, find_accepted, known_as_of};
 use super::ledger::Ledger;
 use super::recent::is_chunk;
-use super::rows::{chains_of, log_columns, task_columns};
+use super::rows::{AcceptedColumns, ChunkColumns, LogColumns, TaskColumns, chains_of, log_columns, task_columns};
 use super::runs::{Lease, is_interrupted};
 use super::schema::VERSION_MAX;
 use super::totals::CountChange;
 use super::unindexed::{UNINDEXED_RUN, UNINDEXED_TASK, phase_of};
 use super::usage::bytes_of_commit;
-use crate::record::{Chains, Encoded, encode_artifacts, phase_number, signed, state_number, unsigned};
+use crate::record::{Chains, Encoded, HeadColumns, encode_artifacts, phase_number, signed, state_number, unsigned};
 
 /// What the writer needs to know about a task to apply the next commit.
 #[derive(Clone, Copy)]
@@ -50,13 +49,14 @@ impl StepRow {
     fn of(columns: &TaskColumns<'_>) -> Self {
         let time = |ms: Option<i64>| ms.map(Timestamp::from_ms);
         let TaskColumns { scope_no, floor_seq, floor_version, created_at, .. } = *columns;
+        let head = &columns.head;
         Self {
             unchanged: UnchangedColumns { scope_no, floor_seq, floor_version, created_at },
-            version: unsigned(columns.version),
-            fence: unsigned(columns.fence),
-            listing: Listing { phase: phase_of(columns), state: columns.state, status_at: columns.status_at },
+            version: unsigned(head.version),
+            fence: unsigned(head.fence),
+            listing: Listing { phase: phase_of(head), state: head.state, status_at: head.status_at },
             run: Run {
-                running: columns.running != 0,
+                running: head.running != 0,
                 holder: columns.holder,
                 lease_until: time(columns.lease_until),
                 run_at: time(columns.run_at),
@@ -64,9 +64,9 @@ impl StepRow {
             chains: chains_of(columns),
             below_checkpoint: None,
             closed_at: columns.closed_at,
-            cancel_requested: columns.cancel_requested != 0,
-            is_unindexed: columns.running == UNINDEXED_RUN,
-            push_configs: columns.push_configs,
+            cancel_requested: head.cancel_requested != 0,
+            is_unindexed: head.running == UNINDEXED_RUN,
+            push_configs: head.push_configs,
             bytes: columns.bytes,
         }
     }
@@ -313,26 +313,26 @@ impl Ledger<'_> {
         let row = StepRow::of(&columns);
         let inserted = self.statements.insert_task.execute(params![
             task_no,
-            columns.id,
+            columns.head.id,
             scope_no,
-            columns.context_id,
-            columns.phase,
-            columns.state,
-            columns.status_at,
-            columns.version,
-            columns.seq,
-            columns.turns,
-            columns.turn,
-            columns.fence,
-            columns.attempt,
-            columns.cancel_requested,
-            columns.push_configs,
-            columns.deadline,
-            columns.artifacts,
+            columns.head.context_id,
+            columns.head.phase,
+            columns.head.state,
+            columns.head.status_at,
+            columns.head.version,
+            columns.head.seq,
+            columns.head.turns,
+            columns.head.turn,
+            columns.head.fence,
+            columns.head.attempt,
+            columns.head.cancel_requested,
+            columns.head.push_configs,
+            columns.head.deadline,
+            columns.head.artifacts,
             columns.story_version,
             columns.artifact_version,
             columns.status_version,
-            columns.running,
+            columns.head.running,
             columns.holder,
             columns.lease_until,
             columns.run_at,
@@ -367,15 +367,15 @@ impl Ledger<'_> {
             || Run { lease_until: None, ..run } != Run { lease_until: None, ..old.run };
         let update = &mut self.statements.update_task[usize::from(listing_changes)][usize::from(run_changes)];
         update.raw_bind_parameter(1, task_no)?;
-        update.raw_bind_parameter(2, columns.version)?;
-        update.raw_bind_parameter(3, columns.seq)?;
-        update.raw_bind_parameter(4, columns.turns)?;
-        update.raw_bind_parameter(5, columns.turn)?;
-        update.raw_bind_parameter(6, columns.fence)?;
-        update.raw_bind_parameter(7, columns.attempt)?;
-        update.raw_bind_parameter(8, columns.push_configs)?;
-        update.raw_bind_parameter(9, columns.deadline)?;
-        update.raw_bind_parameter(10, columns.artifacts)?;
+        update.raw_bind_parameter(2, columns.head.version)?;
+        update.raw_bind_parameter(3, columns.head.seq)?;
+        update.raw_bind_parameter(4, columns.head.turns)?;
+        update.raw_bind_parameter(5, columns.head.turn)?;
+        update.raw_bind_parameter(6, columns.head.fence)?;
+        update.raw_bind_parameter(7, columns.head.attempt)?;
+        update.raw_bind_parameter(8, columns.head.push_configs)?;
+        update.raw_bind_parameter(9, columns.head.deadline)?;
+        update.raw_bind_parameter(10, columns.head.artifacts)?;
         update.raw_bind_parameter(11, columns.story_version)?;
         update.raw_bind_parameter(12, columns.artifact_version)?;
         update.raw_bind_parameter(13, columns.status_version)?;
@@ -385,15 +385,15 @@ impl Ledger<'_> {
         update.raw_bind_parameter(17, columns.checksum())?;
         update.raw_bind_parameter(25, columns.bytes)?;
         if listing_changes {
-            update.raw_bind_parameter(18, columns.phase)?;
-            update.raw_bind_parameter(19, columns.state)?;
-            update.raw_bind_parameter(20, columns.status_at)?;
+            update.raw_bind_parameter(18, columns.head.phase)?;
+            update.raw_bind_parameter(19, columns.head.state)?;
+            update.raw_bind_parameter(20, columns.head.status_at)?;
         }
         if run_changes {
-            update.raw_bind_parameter(21, columns.running)?;
+            update.raw_bind_parameter(21, columns.head.running)?;
             update.raw_bind_parameter(22, columns.holder)?;
             update.raw_bind_parameter(23, columns.run_at)?;
-            update.raw_bind_parameter(24, columns.cancel_requested)?;
+            update.raw_bind_parameter(24, columns.head.cancel_requested)?;
         }
         update.raw_execute()?;
         if enters_indexes {
@@ -441,10 +441,6 @@ impl Ledger<'_> {
         ])?;
         self.count_rows(1, step.encoded.record.len());
         for chunk in &step.encoded.chunks {
-            let mut insert = self.connection.prepare_cached(
-                "INSERT INTO chunk (chunk_no, task_no, version, artifact_id, part, start, bytes, checksum)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-            )?;
             let columns = ChunkColumns {
                 chunk_no: chunk.number,
                 task_no,
@@ -453,16 +449,7 @@ impl Ledger<'_> {
                 part: signed(chunk.part),
                 start: signed(chunk.start),
             };
-            insert.execute(params![
-                columns.chunk_no,
-                columns.task_no,
-                columns.version,
-                columns.artifact_id,
-                columns.part,
-                columns.start,
-                &*chunk.bytes,
-                columns.checksum(chunk.hash),
-            ])?;
+            ChunkRow { columns, bytes: &chunk.bytes }.insert(self.connection, chunk.hash)?;
             self.count_rows(1, chunk.bytes.len());
         }
         Ok(())
@@ -526,37 +513,22 @@ impl Step<'_> {
     ) -> TaskColumns<'_> {
         let Self { head, run, .. } = *self;
         let UnchangedColumns { scope_no, floor_seq, floor_version, created_at } = unchanged;
-        let Listing { phase, state, status_at } = self.listing();
+        let columns = HeadColumns::of(head, self.artifacts);
         let (phase, running) = match (self.is_unindexed, head.phase) {
             (true, Phase::Live) => (UNINDEXED_TASK, UNINDEXED_RUN),
-            (true, _) => (phase, UNINDEXED_RUN),
-            (false, _) => (phase, run.running.into()),
+            (true, _) => (columns.phase, UNINDEXED_RUN),
+            (false, _) => (columns.phase, run.running.into()),
         };
-        let Chains { story, artifact, status } = chains.after(signed(head.version), self.events, self.folds);
+        let Chains { story, artifact, status } = chains.after(columns.version, self.events, self.folds);
         TaskColumns {
             task_no,
-            id: head.id.as_str(),
             scope_no,
-            context_id: head.context_id.as_str(),
-            phase,
-            state,
-            status_at,
-            version: signed(head.version),
-            seq: signed(head.seq),
-            turns: head.turns.into(),
-            turn: head.turn.into(),
-            fence: signed(head.fence),
-            attempt: head.attempt.into(),
-            cancel_requested: head.cancel_requested.into(),
-            push_configs: head.push_configs.into(),
-            deadline: head.deadline.map(Timestamp::as_ms),
-            artifacts: self.artifacts,
+            head: HeadColumns { phase, running, ..columns },
             story_version: story,
             artifact_version: artifact,
             status_version: status,
             floor_seq,
             floor_version,
-            running,
             holder: run.holder,
             lease_until: run.lease_until.map(Timestamp::as_ms),
             run_at: run.run_at.map(Timestamp::as_ms),

@@ -9,10 +9,10 @@ use switchboard_engine::ports::store::{
     Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, Scope, StoreError, TaskKey, share_of_a_claim,
 };
 
-use super::checksums::{PushColumns, damaged_owner, mismatch, mistyped, of_push_times, of_scope};
 use super::error::Failure;
 use super::ledger::Ledger;
 use super::quarantine::text_of;
+use super::rows::{PushColumns, damaged_owner, mismatch, mistyped, of_push_times, of_scope};
 use super::secrets::Secrets;
 use crate::record::{signed, unsigned};
 

@@ -4,12 +4,14 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::checksums::{TaskColumns, mistyped, of_meta, of_push_times, of_scope};
 use super::deliveries::{PUSH_COLUMNS, push_columns_unchecked};
 use super::error::Failure;
 use super::fold::{CHUNK_COLUMNS, ChunkRow};
 use super::idempotency::{ACCEPTED_COLUMNS, accepted_columns_unchecked};
-use super::rows::{AFTER_TASK, LOG_COLUMNS, LogRow, TASK_COLUMNS, task_columns_unchecked};
+use super::rows::{
+    AFTER_TASK, LOG_COLUMNS, LogRow, TASK_COLUMNS, TaskColumns, mistyped, of_meta, of_push_times, of_scope,
+    task_columns_unchecked,
+};
 use super::usage::bytes_of_task;
 use crate::checksum::ContentHash;
 
@@ -54,7 +56,7 @@ pub(super) fn count_bytes(connection: &Connection) -> Result<(), Failure> {
             last = row.get(0)?;
             let Ok(old) = task_columns_unchecked(row) else { continue };
             if row.get::<_, i64>(AFTER_TASK - 1)? == old.checksum_without_bytes() {
-                let bytes = bytes_of_task(connection, old.task_no, old.push_configs)?;
+                let bytes = bytes_of_task(connection, old.task_no, old.head.push_configs)?;
                 found.push((old.task_no, bytes, TaskColumns { bytes, ..old }.checksum()));
             }
         }

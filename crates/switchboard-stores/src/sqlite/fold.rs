@@ -2,13 +2,12 @@
 //! one of messages and status changes (columns named `story`), one of artifact writes. Commits that only report
 //! progress are on neither chain, so a task with a million of them is read as quickly as one without.
 
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, Row, params};
 use switchboard_core::lifecycle::Event;
 use switchboard_engine::ports::store::{StoreError, StoredTask, TaskKey};
 
-use super::checksums::{ChunkColumns, mismatch, mistyped};
 use super::error::Failure;
-use super::rows::{LOG_COLUMNS, LogRow, TaskRow, log_no};
+use super::rows::{ChunkColumns, LOG_COLUMNS, LogRow, TaskRow, log_no, mismatch, mistyped};
 use crate::checksum::ContentHash;
 use crate::record::{
     Chains, ChunkSource, Folding, HistoryBounds, ParsedCommit, Want, is_only_checkpoint_and_artifacts, missing,
@@ -179,6 +178,18 @@ impl<'r> ChunkRow<'r> {
             true => Ok(found),
             false => Err(mismatch(format_args!("piece of content {}", found.columns.chunk_no))),
         }
+    }
+
+    /// Writes the row. `hash` is that of the bytes.
+    pub(super) fn insert(&self, connection: &Connection, hash: ContentHash) -> Result<(), Failure> {
+        let ChunkColumns { chunk_no, task_no, version, artifact_id, part, start } = self.columns;
+        let checksum = self.columns.checksum(hash);
+        let mut insert = connection.prepare_cached(
+            "INSERT INTO chunk (chunk_no, task_no, version, artifact_id, part, start, checksum, bytes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?;
+        insert.execute(params![chunk_no, task_no, version, artifact_id, part, start, checksum, self.bytes])?;
+        Ok(())
     }
 
     pub(super) fn read_unchecked(row: &'r Row<'_>) -> Result<Self, Failure> {

@@ -5,10 +5,9 @@ use rusqlite::{Connection, Row, params};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::{Accepted, StoreError};
 
-use super::checksums::{AcceptedColumns, mistyped};
 use super::error::Failure;
 use super::ledger::{read_meta, write_meta};
-use super::rows::{TASK_COLUMNS, task_columns};
+use super::rows::{AcceptedColumns, TASK_COLUMNS, mistyped, task_columns};
 use crate::record::{signed, unsigned};
 
 const MS_PER_DAY: i64 = 86_400_000;
@@ -90,7 +89,7 @@ pub(super) fn find_accepted(
         let unreadable = || StoreError::Corrupt("an idempotency key cannot be read".to_owned());
         return Ok(Some(Accepted {
             // A damaged task affects only clients that repeat a message to it.
-            task_id: task_columns(task).map_err(Failure::into_damage)?.id.into(),
+            task_id: task_columns(task).map_err(Failure::into_damage)?.head.id.into(),
             digest: columns.digest.try_into().map_err(|_| unreadable())?,
             turn: u32::try_from(columns.turn).map_err(|_| unreadable())?,
             after_seq: unsigned(columns.after_seq),

@@ -14,20 +14,21 @@ use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::Scope;
 
 use super::audit::{AuditQueue, AuditWriter};
-use super::checksums::{damaged_owner, of_meta, of_scope};
 use super::commit::StepRow;
 use super::error::Failure;
 use super::idempotency::last_accepted_day;
 use super::open::{NO_EPOCH, begin_epoch};
 use super::quarantine::Quarantined;
 use super::recent::{Recent, UnfiledTasks};
+use super::rows::{damaged_owner, of_meta, of_scope};
 use super::runs::{Leases, OtherAgentsRuns};
 use super::secrets::Secrets;
 use super::statements::Statements;
-use super::totals::{CountChange, Stats};
+use super::totals::CountChange;
 use super::unindexed::Unindexed;
 use super::usage::{StoredSums, Usage};
 use super::wall_clock::{self, SEEN_EVERY_MS};
+use crate::write_stats::WriteStats;
 
 pub(super) struct Ledger<'c> {
     pub(super) connection: &'c Connection,
@@ -35,7 +36,7 @@ pub(super) struct Ledger<'c> {
     begin: Statement<'c>,
     commit: Statement<'c>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) stats: Arc<Stats>,
+    pub(super) stats: Arc<WriteStats>,
     pub(super) quarantine: Arc<Quarantined>,
     /// The number of this opening of the file; leases of earlier epochs are void.
     pub(super) epoch: i64,
@@ -79,7 +80,7 @@ pub(super) enum Effect {
 
 /// What a ledger has in common with those that read the file beside it.
 pub(super) struct LedgerShares {
-    pub(super) stats: Arc<Stats>,
+    pub(super) stats: Arc<WriteStats>,
     pub(super) quarantine: Arc<Quarantined>,
     pub(super) unfiled: Arc<UnfiledTasks>,
     pub(super) audit: Arc<AuditQueue>,
@@ -292,8 +293,8 @@ impl<'c> Ledger<'c> {
     }
 
     pub(super) fn count_rows(&self, rows: usize, bytes: usize) {
-        Stats::add(&self.stats.rows_written, rows as u64);
-        Stats::add(&self.stats.bytes_written, bytes as u64);
+        WriteStats::add(&self.stats.rows_written, rows as u64);
+        WriteStats::add(&self.stats.bytes_written, bytes as u64);
     }
 }
 

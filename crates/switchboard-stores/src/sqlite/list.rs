@@ -8,10 +8,9 @@ use std::sync::atomic::Ordering;
 
 use rusqlite::{Connection, params_from_iter};
 use switchboard_core::lifecycle::Phase;
-use switchboard_core::model::{Measure, TaskState, Timestamp};
+use switchboard_core::model::{TaskState, Timestamp};
 use switchboard_engine::ports::store::{ListCursor, ListPage, ListQuery, Scope, StoreError, StoredTask, TaskKey};
 
-use super::checksums::TaskColumns;
 use super::error::Failure;
 use super::fold::fold;
 use super::ledger::find_scope_no;
@@ -19,10 +18,10 @@ use super::outlined::fold_within;
 use super::quarantine::{Quarantined, TaskRef};
 use super::read::at_once;
 use super::recent::UnfiledTasks;
-use super::rows::{TASK_COLUMNS, task_columns, task_row};
+use super::rows::{TASK_COLUMNS, TaskColumns, task_columns, task_row};
 use super::totals::{ByState, CountGeneration, Totals, place_of};
 use super::unindexed::{AMONG_THE_NEWEST, UNINDEXED_TASK, phase_of};
-use crate::record::{HistoryBounds, Want, phase_number, signed, state_number, unsigned};
+use crate::record::{HistoryBounds, ListPaging, Want, phase_number, signed, state_number, unsigned};
 
 pub(super) fn list(
     connection: &Connection,
@@ -76,22 +75,20 @@ fn one_page(
         page.next = found.last().copied().filter(|_| more);
         let sql = format!("SELECT {TASK_COLUMNS} FROM task WHERE task_no = ?1");
         let mut select = connection.prepare_cached(&sql)?;
-        let mut left = query.bytes_max;
-        let mut last = None;
+        let mut page = ListPaging::of(page, query);
         for cursor in found {
             let mut read = || -> Result<StoredTask, Failure> {
                 let mut rows = select.query([cursor.key.0])?;
                 let gone = || StoreError::Corrupt(format!("task number {} is listed but missing", cursor.key.0));
                 let columns = task_columns(rows.next()?.ok_or_else(gone)?)?;
                 // The index has no checksum, so its values must equal those of the row.
-                if (columns.scope_no, columns.status_at) != (scope_no, cursor.status_at.as_ms())
+                if (columns.scope_no, columns.head.status_at) != (scope_no, cursor.status_at.as_ms())
                     || !is_asked_for(query, &columns)
                 {
                     return Err(StoreError::Corrupt("it is listed under what it is not".to_owned()).into());
                 }
                 let row = task_row(&columns, &scope.agent)?;
-                let messages_max = query.history_max.unwrap_or(u32::MAX);
-                let history = HistoryBounds { bytes_max: query.bytes_max, messages_max, may_run: false };
+                let history = HistoryBounds::of_list(query);
                 match query.artifacts {
                     true => fold_within(connection, row, query.bytes_max, history),
                     false => fold(connection, row, Want::NoArtifacts, history),
@@ -105,24 +102,20 @@ fn one_page(
                 Err(Failure(StoreError::Damaged(_))) => continue,
                 Err(failure) => return Err(failure),
             };
-            let bytes = Measure::ABOUT.task(&stored.folded.task, query.artifacts);
-            if bytes > left && last.is_some() {
-                page.next = last;
+            if !page.add(cursor, stored) {
                 break;
             }
-            left = left.saturating_sub(bytes);
-            page.tasks.push(stored);
-            last = Some(cursor);
         }
-        Ok(page)
+        Ok(page.finish())
     })
 }
 
 /// Whether a task matches the query.
 fn is_asked_for(query: &ListQuery, columns: &TaskColumns<'_>) -> bool {
-    phase_of(columns) == phase_number(Phase::Live)
-        && query.state.is_none_or(|state| columns.state == state_number(state))
-        && query.context_id.as_ref().is_none_or(|context_id| columns.context_id == context_id.as_str())
+    let head = &columns.head;
+    phase_of(head) == phase_number(Phase::Live)
+        && query.state.is_none_or(|state| head.state == state_number(state))
+        && query.context_id.as_ref().is_none_or(|context_id| head.context_id == context_id.as_str())
 }
 
 /// The tasks of a scope by state. They are counted if they have not been counted yet.

@@ -3,14 +3,12 @@
 //! file keeps other processes from writing the file.
 
 mod accepted_task;
-mod answers;
 mod assign_owner;
 mod audit;
 mod audit_file;
 mod backup;
 mod calls;
 mod census;
-mod checksums;
 mod commit;
 mod compact;
 mod copy;

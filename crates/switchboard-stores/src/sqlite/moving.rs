@@ -53,7 +53,7 @@ impl FileSide {
             ledger.empty_recent()?;
             let left: i64 = side.connection.query_row("SELECT count(*) FROM recent", [], |row| row.get(0))?;
             if left > 0 {
-                return Err(super::checksums::mismatch("the newest chunk of a running task"));
+                return Err(super::rows::mismatch("the newest chunk of a running task"));
             }
             Ok(())
         };

@@ -9,13 +9,13 @@ use switchboard_engine::ports::system::ClockRecord;
 
 use super::FileError;
 use super::calls::void_claims;
-use super::checksums::of_push_times;
 use super::files::{beside, create_private_folder, folder_of, open_private};
 use super::ledger::{read_meta, write_meta};
 use super::lock::FileLock;
 use super::migrate::{migrate, schema_version};
 use super::moved::check_not_moved;
 use super::presence::{check_not_lost, resolve};
+use super::rows::of_push_times;
 use super::schema::MIGRATIONS;
 use super::secrets::SecretKeySource;
 use super::unindexed::index_leftovers;

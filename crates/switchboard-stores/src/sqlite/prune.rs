@@ -7,12 +7,11 @@ use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{TaskId, Timestamp};
 use switchboard_engine::ports::store::Retention;
 
-use super::checksums::TaskColumns;
 use super::error::Failure;
 use super::idempotency::forget_accepted;
 use super::ledger::{Effect, LAST_TASK_NO, Ledger, write_meta};
 use super::quarantine::Quarantined;
-use super::rows::{AFTER_TASK, TASK_COLUMNS, log_no, task_columns, version_of};
+use super::rows::{AFTER_TASK, TASK_COLUMNS, TaskColumns, log_no, task_columns, version_of};
 use super::schema::VERSION_MAX;
 use super::totals::{CountChange, Totals};
 use super::usage::{bytes_of_calls, bytes_of_piece, bytes_of_row};
@@ -201,11 +200,11 @@ impl Ledger<'_> {
         let columns = task_columns(row)?;
         let Some(closed_at) = columns.closed_at.map(Timestamp::from_ms) else { return Ok(None) };
         Ok(Some(Closed {
-            id: columns.id.to_owned(),
-            phase: columns.phase,
+            id: columns.head.id.to_owned(),
+            phase: columns.head.phase,
             closed_at,
-            version: columns.version,
-            seq: columns.seq,
+            version: columns.head.version,
+            seq: columns.head.seq,
             floor_seq: columns.floor_seq,
             floor_version: columns.floor_version,
             status_version: columns.status_version,
@@ -213,7 +212,7 @@ impl Ledger<'_> {
             due: row.get(AFTER_TASK)?,
             behind: row.get(AFTER_TASK + 1)?,
             scope_no: columns.scope_no,
-            state: columns.state,
+            state: columns.head.state,
         }))
     }
 

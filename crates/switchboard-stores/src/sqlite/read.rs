@@ -7,13 +7,14 @@ use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Part, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::store::{LogPage, Scope, StoreError, StoredHead, StoredTask, TaskKey};
 
-use super::checksums::{damaged_owner, of_scope};
 use super::deliveries::{PUSH_COLUMNS, push_columns};
 use super::error::Failure;
 use super::fold::Chunks;
 use super::outlined::fold_within;
 use super::quarantine::Quarantined;
-use super::rows::{AFTER_TASK, LOG_COLUMNS, LogRow, TASK_COLUMNS, TaskRow, log_no, task_columns, task_row};
+use super::rows::{
+    AFTER_TASK, LOG_COLUMNS, LogRow, TASK_COLUMNS, TaskRow, damaged_owner, log_no, of_scope, task_columns, task_row,
+};
 use super::secrets::Secrets;
 use crate::record::{HistoryBounds, Paging, Want, decode, missing, signed};
 
@@ -57,11 +58,7 @@ pub(super) fn task(
     bytes_max: u64,
     history_max: Option<u32>,
 ) -> Result<Option<StoredTask>, Failure> {
-    let bounds = history_max.map_or(HistoryBounds::bytes(bytes_max), |messages_max| HistoryBounds {
-        bytes_max,
-        messages_max,
-        may_run: false,
-    });
+    let bounds = HistoryBounds::within(bytes_max, history_max);
     at_once(connection, || {
         let found = find(connection, scope, id)?;
         found.map(|row| fold_within(connection, row, bytes_max, bounds)).transpose()
@@ -150,11 +147,11 @@ pub(super) fn push_configs(
         let mut rows = select.query([key.0])?;
         let mut configs = Vec::new();
         while let Some(row) = rows.next()? {
-            configs.push(push_columns(row)?.into_config(task.id.into(), secrets));
+            configs.push(push_columns(row)?.into_config(task.head.id.into(), secrets));
         }
         // The rows are found by an index, which has no checksum.
-        if signed(configs.len() as u64) != task.push_configs {
-            let reason = format!("it counts {} webhooks, and has {}", task.push_configs, configs.len());
+        if signed(configs.len() as u64) != task.head.push_configs {
+            let reason = format!("it counts {} webhooks, and has {}", task.head.push_configs, configs.len());
             return Err(StoreError::Corrupt(reason).into());
         }
         Ok(configs)

@@ -20,16 +20,17 @@ use switchboard_core::model::{AgentName, TaskId, Timestamp};
 use switchboard_engine::id_hash::{IdHash, SeededHash};
 use switchboard_engine::ports::store::{Commit, LeaseChange, StoreError};
 
-use super::checksums::{LogColumns, TaskColumns};
 use super::commit::StepRow;
 use super::error::Failure;
 use super::fold::Chunks;
 use super::ledger::{Ledger, read_meta, write_meta};
 use super::quarantine::TaskRef;
-use super::rows::{LogRow, RECENT_COLUMNS, log_columns, log_no, task_columns, task_row, version_of};
+use super::rows::{
+    LogColumns, LogRow, RECENT_COLUMNS, TaskColumns, log_columns, log_no, task_columns, task_row, version_of,
+};
 use super::schema::VERSION_BITS;
 use super::usage::bytes_of_row;
-use crate::record::{Encoded, Want, decode, encode_artifacts, signed};
+use crate::record::{Encoded, HeadColumns, Want, decode, encode_artifacts, signed};
 
 /// A task's chunks are filed when there are between this many and twice as many. The number varies, so that tasks that
 /// began together are not all filed at the same time.
@@ -292,21 +293,20 @@ impl Ledger<'_> {
         let mut rows = self.statements.select_task.query([task_no])?;
         let row = rows.next()?.ok_or_else(|| gone(task_no))?;
         let before = task_columns(row)?;
+        let (version, seq) = (signed(head.version), signed(head.seq));
         let columns = TaskColumns {
-            version: signed(head.version),
-            seq: signed(head.seq),
-            artifacts: &artifacts,
+            head: HeadColumns { version, seq, artifacts: &artifacts, ..before.head },
             story_version: checkpoint.unwrap_or(before.story_version),
-            artifact_version: signed(head.version),
+            artifact_version: version,
             updated_at: at.as_ms(),
             bytes: before.bytes + bytes,
             ..before
         };
         self.statements.update_filed.execute(params![
             task_no,
-            columns.version,
-            columns.seq,
-            columns.artifacts,
+            version,
+            seq,
+            artifacts,
             columns.artifact_version,
             columns.updated_at,
             columns.checksum(),

@@ -11,13 +11,12 @@ use switchboard_core::model::{AgentName, Timestamp};
 use switchboard_engine::id_hash::IdHash;
 use switchboard_engine::ports::store::{DueRun, Release, StoredHead, TaskKey};
 
-use super::checksums::TaskColumns;
 use super::deliveries::{SCOPE_COLUMNS, scope_from};
 use super::error::Failure;
 use super::ledger::Ledger;
 use super::quarantine::Quarantined;
 use super::read::at_once;
-use super::rows::{AFTER_TASK, TASK_COLUMNS, task_columns, task_row};
+use super::rows::{AFTER_TASK, TASK_COLUMNS, TaskColumns, task_columns, task_row};
 use crate::record::signed;
 
 /// The leases of this epoch, and their values before the batch.
@@ -234,7 +233,7 @@ impl Ledger<'_> {
     fn release_run(&mut self, task_no: i64, pause_ms: i64) -> Result<(), Failure> {
         let (now, later) = (self.now.as_ms(), self.now.plus_ms(pause_ms).as_ms());
         let released = self.with_task(task_no, |columns| {
-            let run_at = if columns.cancel_requested == 0 { later } else { now };
+            let run_at = if columns.head.cancel_requested == 0 { later } else { now };
             (run_at, TaskColumns { holder: 0, lease_until: None, run_at: Some(run_at), ..columns }.checksum())
         });
         let Some((run_at, checksum)) = released? else { return Ok(()) };

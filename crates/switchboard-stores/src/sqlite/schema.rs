@@ -190,7 +190,7 @@ SELECT task.id AS id,
  WHERE task.phase = 1;
 ";
 
-/// Every row has a checksum; `checksums.rs` says what it covers. A commit also records whether it stored an idempotency
+/// Every row has a checksum; `rows.rs` says what it covers. A commit also records whether it stored an idempotency
 /// key, and a key records its commit, so that a lost key is noticed.
 const V2: &str = "
 ALTER TABLE meta ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;

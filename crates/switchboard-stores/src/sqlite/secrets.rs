@@ -18,12 +18,12 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::StoreError;
 
 use super::FileError;
-use super::checksums::PushColumns;
 use super::deliveries::{AFTER_PUSH, PUSH_COLUMNS, push_columns_unchecked};
 use super::error::Failure;
 use super::files::{beside, folder_of, sync_folder};
 use super::ledger::{read_meta, write_meta};
 use super::open::{Opened, SqliteOptions, open};
+use super::rows::PushColumns;
 use crate::secret_keys::{KEY_PREFIX, Place, SEALED_PREFIX, SecretKeys, SecretKeysError, key_id};
 
 const KEY_FILE_BYTES_MAX: u64 = 16 * 1_024;

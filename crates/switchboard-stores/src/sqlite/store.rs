@@ -22,7 +22,6 @@ use switchboard_engine::ports::{AuditLog, Calls, Clock, Deliveries, Outbox, Quar
 
 use super::FileError;
 use super::accepted_task::task_as_accepted;
-use super::answers::answer;
 use super::audit::{self, AuditQueue};
 use super::calls;
 use super::census::{AT_ONCE_MAX, Census};
@@ -41,17 +40,18 @@ use super::readers::Readers;
 use super::recent::{UnfiledTasks, is_chunk};
 use super::runs::{self, DueQuery};
 use super::secrets::{Secrets, seal_plain};
-use super::totals::{Stats, Totals};
+use super::totals::Totals;
 use super::usage::StoredSums;
 use super::wall_clock;
-use super::writer::{CommitRequest, SharedCaches, StartError, Writer};
+use super::writer::{CommitRequest, SharedCaches, StartError, Writer, answer};
 use crate::cache::Cache;
 use crate::record::{encode, encode_artifacts};
+use crate::write_stats::WriteStats;
 
 /// Tasks in one SQLite file.
 pub struct SqliteStore {
     clock: Arc<dyn Clock>,
-    stats: Arc<Stats>,
+    stats: Arc<WriteStats>,
     cache: Arc<Cache>,
     totals: Arc<Totals>,
     quarantine: Arc<Quarantined>,
@@ -87,7 +87,7 @@ impl SqliteStore {
         let io = |source| FileError::Io { path: path.to_owned(), source };
         let last_chunk_no =
             writer.query_row("SELECT coalesce(max(chunk_no), 0) FROM chunk", [], |row| row.get(0)).map_err(sql)?;
-        let stats = Arc::new(Stats::default());
+        let stats = Arc::new(WriteStats::default());
         let cache = Arc::new(Cache::new(options.cache_records_max, options.cache_bytes_max));
         let totals = Arc::new(Totals::default());
         let sums = Arc::new(StoredSums::default());

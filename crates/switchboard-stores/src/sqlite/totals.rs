@@ -1,13 +1,10 @@
 //! The numbers of tasks, so that a list need not count a million rows for its total. The first query counts, and after
-//! that the writer updates the counts with every change. Also the counters of what the writer does.
+//! that the writer updates the counts with every change.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use switchboard_core::model::TaskState;
-use switchboard_engine::ports::store::{COMMIT_MICROS_BOUNDS, StoreStats, batch_place};
 
 use crate::record::state_number;
 
@@ -143,59 +140,4 @@ pub(super) fn place(number: i64) -> usize {
 
 pub(super) fn place_of(state: TaskState) -> usize {
     place(state_number(state))
-}
-
-/// Counters that the writer updates and all threads may read.
-#[derive(Default)]
-pub(super) struct Stats {
-    pub(super) commits: AtomicU64,
-    pub(super) conflicts: AtomicU64,
-    pub(super) failures: AtomicU64,
-    batches: AtomicU64,
-    batch_sizes: [AtomicU64; 9],
-    batch_requests: AtomicU64,
-    pub(super) rows_written: AtomicU64,
-    pub(super) bytes_written: AtomicU64,
-    pub(super) queue_depth: AtomicU64,
-    commit_seconds: [AtomicU64; 10],
-    commit_micros_sum: AtomicU64,
-}
-
-impl Stats {
-    pub(super) fn add(counter: &AtomicU64, more: u64) {
-        counter.fetch_add(more, Relaxed);
-    }
-
-    /// A transaction of so many requests was made durable.
-    pub(super) fn batch(&self, requests: u64) {
-        Self::add(&self.batches, 1);
-        Self::add(&self.batch_sizes[batch_place(requests)], 1);
-        Self::add(&self.batch_requests, requests);
-    }
-
-    pub(super) fn committed(&self, took: Duration) {
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        let bucket = COMMIT_MICROS_BOUNDS.partition_point(|bound| *bound < micros);
-        Self::add(&self.commits, 1);
-        Self::add(&self.commit_seconds[bucket], 1);
-        Self::add(&self.commit_micros_sum, micros);
-    }
-
-    pub(super) fn read(&self) -> StoreStats {
-        StoreStats {
-            commits: self.commits.load(Relaxed),
-            conflicts: self.conflicts.load(Relaxed),
-            failures: self.failures.load(Relaxed),
-            batches: self.batches.load(Relaxed),
-            batch_sizes: std::array::from_fn(|place| self.batch_sizes[place].load(Relaxed)),
-            batch_requests: self.batch_requests.load(Relaxed),
-            rows_written: self.rows_written.load(Relaxed),
-            bytes_written: self.bytes_written.load(Relaxed),
-            queue_depth: self.queue_depth.load(Relaxed),
-            commit_seconds: std::array::from_fn(|bucket| self.commit_seconds[bucket].load(Relaxed)),
-            commit_micros_sum: self.commit_micros_sum.load(Relaxed),
-            tasks: Default::default(),
-            stored_bytes: None,
-        }
-    }
 }

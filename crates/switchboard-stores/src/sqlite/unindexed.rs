@@ -14,11 +14,10 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, params};
 use switchboard_core::lifecycle::Phase;
 
-use super::checksums::TaskColumns;
 use super::error::Failure;
 use super::ledger::Ledger;
-use super::rows::{TASK_COLUMNS, task_columns};
-use crate::record::phase_number;
+use super::rows::{TASK_COLUMNS, TaskColumns, task_columns};
+use crate::record::{HeadColumns, phase_number};
 
 /// In the column `phase`: a task, as 1 is, that the indexes of lists do not have.
 pub(super) const UNINDEXED_TASK: i64 = 3;
@@ -75,12 +74,13 @@ impl Unindexed {
 
 /// A row as it is when the indexes have it.
 fn indexed(columns: TaskColumns<'_>) -> TaskColumns<'_> {
-    TaskColumns { phase: phase_of(&columns), running: i64::from(columns.running != 0), ..columns }
+    let (phase, running) = (phase_of(&columns.head), i64::from(columns.head.running != 0));
+    TaskColumns { head: HeadColumns { phase, running, ..columns.head }, ..columns }
 }
 
 /// The number of the phase, whether the task is indexed or not.
-pub(super) fn phase_of(columns: &TaskColumns<'_>) -> i64 {
-    if columns.phase == UNINDEXED_TASK { phase_number(Phase::Live) } else { columns.phase }
+pub(super) fn phase_of(head: &HeadColumns<'_>) -> i64 {
+    if head.phase == UNINDEXED_TASK { phase_number(Phase::Live) } else { head.phase }
 }
 
 const INDEX: &str = "UPDATE task SET phase = ?2, running = ?3, checksum = ?4 WHERE task_no = ?1";
@@ -95,7 +95,7 @@ impl Ledger<'_> {
         let mut rows = self.statements.select_task.query([task_no])?;
         if let Some(row) = rows.next()? {
             let after = indexed(task_columns(row)?);
-            let values = params![task_no, after.phase, after.running, after.checksum()];
+            let values = params![task_no, after.head.phase, after.head.running, after.checksum()];
             self.connection.prepare_cached(INDEX)?.execute(values)?;
         }
         drop(rows);
@@ -142,7 +142,7 @@ pub(super) fn index_leftovers(connection: &Connection) -> rusqlite::Result<()> {
         match task_columns(row) {
             Ok(columns) => {
                 let after = indexed(columns);
-                found.push((after.task_no, Some((after.phase, after.running, after.checksum()))));
+                found.push((after.task_no, Some((after.head.phase, after.head.running, after.checksum()))));
             }
             Err(_) => found.push((row.get(0)?, None)),
         }

@@ -6,9 +6,8 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::system::{ClockRecord, SET_BACK_MS_MIN};
 
 use super::calls::set_calls_back;
-use super::checksums::{TaskColumns, of_push_times};
 use super::ledger::{read_meta, write_meta};
-use super::rows::{TASK_COLUMNS, task_columns};
+use super::rows::{TASK_COLUMNS, TaskColumns, of_push_times, task_columns};
 
 /// The time of a recent commit.
 pub(super) const SEEN: &str = "clock_seen";

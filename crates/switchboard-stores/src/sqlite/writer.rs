@@ -2,21 +2,28 @@
 //! transaction, and answers when that is durable. So the more requests wait, the more share a disk write; there is no
 //! delay to collect more. If one request of a batch fails unexpectedly, the batch is rolled back and each request is
 //! run alone, so that only the faulty one fails. If making a batch durable fails, all its requests fail.
+//!
+//! All answers to a batch are stored before any waiter is woken, and each runtime is woken once: one task in the runtime wakes
+//! its waiters, where waking is cheap. If the writer thread woke each waiter, that would be a system call, and often a thread
+//! switch, for every commit of a batch.
 
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusqlite::Connection;
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::{Commit, CommitError, StoreError, Target, TaskKey};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::answers::{Reply, WakeList};
 use super::audit::{AUDIT_WAIT_MAX, AuditQueue};
 use super::error::{Failure, stopped};
 use super::ledger::{Effect, Ledger, LedgerShares};
@@ -26,10 +33,11 @@ use super::quarantine::Quarantined;
 use super::readers::send;
 use super::recent::UnfiledTasks;
 use super::secrets::Secrets;
-use super::totals::{Stats, Totals};
+use super::totals::Totals;
 use super::usage::StoredSums;
 use crate::cache::{Cache, Committed};
 use crate::record::Encoded;
+use crate::write_stats::WriteStats;
 
 /// The most requests that share a transaction.
 const BATCH_MAX: usize = 512;
@@ -39,7 +47,7 @@ const FILE_GONE: &str = "the database was deleted or replaced while the server h
 
 pub(super) struct Writer {
     queue: Option<SyncSender<Request>>,
-    stats: Arc<Stats>,
+    stats: Arc<WriteStats>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -79,7 +87,7 @@ impl CommitRequest {
 
 /// The state in memory that is updated after every durable batch.
 pub(super) struct SharedCaches {
-    pub(super) stats: Arc<Stats>,
+    pub(super) stats: Arc<WriteStats>,
     pub(super) cache: Arc<Cache>,
     pub(super) totals: Arc<Totals>,
     pub(super) quarantine: Arc<Quarantined>,
@@ -190,7 +198,7 @@ impl Writer {
         let sent = send(queue, request, "too many commits wait").await;
         if sent.is_err() {
             self.stats.queue_depth.fetch_sub(1, Relaxed);
-            Stats::add(&self.stats.failures, 1);
+            WriteStats::add(&self.stats.failures, 1);
         }
         sent
     }
@@ -381,17 +389,20 @@ fn committed(request: &mut Request) -> Option<Committed<'_>> {
     Some(Committed { key, scope, head: commit.head.clone(), events: &commit.events, folded: commit.folded.take() })
 }
 
-fn succeed(request: Request, stats: &Stats, now: Instant, wake_list: &mut WakeList) {
+fn succeed(request: Request, stats: &WriteStats, now: Instant, wake_list: &mut WakeList) {
     match request {
         Request::Commit(request) => {
             match &request.outcome {
-                Some(Ok(_)) => stats.committed(now.saturating_duration_since(request.asked_at)),
+                Some(Ok(_)) => {
+                    WriteStats::add(&stats.commits, 1);
+                    stats.took(now.saturating_duration_since(request.asked_at));
+                }
                 Some(Err(CommitError::Conflict | CommitError::Fenced | CommitError::Duplicate(_))) => {
-                    Stats::add(&stats.conflicts, 1);
+                    WriteStats::add(&stats.conflicts, 1);
                 }
                 // The engine counts these.
                 Some(Err(CommitError::OverStorage(_))) => {}
-                Some(Err(CommitError::Full | CommitError::Store(_))) | None => Stats::add(&stats.failures, 1),
+                Some(Err(CommitError::Full | CommitError::Store(_))) | None => WriteStats::add(&stats.failures, 1),
             }
             request.answer(wake_list);
         }
@@ -400,9 +411,9 @@ fn succeed(request: Request, stats: &Stats, now: Instant, wake_list: &mut WakeLi
     }
 }
 
-fn fail(batch: Vec<Request>, failure: &Failure, stats: &Stats) {
+fn fail(batch: Vec<Request>, failure: &Failure, stats: &WriteStats) {
     tracing::error!(error = ?failure.0, requests = batch.len(), "writing failed");
-    Stats::add(&stats.failures, batch.len() as u64);
+    WriteStats::add(&stats.failures, batch.len() as u64);
     let mut wake_list = WakeList::default();
     for request in batch {
         match request {
@@ -423,3 +434,114 @@ fn checkpoint(ledger: &Ledger<'_>) {
         tracing::warn!(%error, "the write-ahead log could not be moved into the file");
     }
 }
+
+/// The slot that holds one answer, shared by the writer and the waiter.
+pub(super) fn answer<T>() -> (Reply<T>, Answer<T>) {
+    let slot = Arc::new(Mutex::new(Slot { value: None, waker: None, closed: false }));
+    (Reply { slot: slot.clone(), runtime: Handle::try_current().ok() }, Answer(slot))
+}
+
+struct Slot<T> {
+    value: Option<T>,
+    waker: Option<Waker>,
+    /// The writer is done with this slot, with or without an answer.
+    closed: bool,
+}
+
+/// The writer's side.
+pub(super) struct Reply<T> {
+    slot: Arc<Mutex<Slot<T>>>,
+    /// Where the waiter runs.
+    runtime: Option<Handle>,
+}
+
+impl<T> Reply<T> {
+    /// Stores the answer. Its waiter is woken with the others of the batch.
+    fn leave(mut self, value: T, wake_list: &mut WakeList) {
+        let mut slot = lock(&self.slot);
+        slot.value = Some(value);
+        slot.closed = true;
+        let waker = slot.waker.take();
+        drop(slot);
+        if let Some(waker) = waker {
+            wake_list.add(self.runtime.take(), waker);
+        }
+    }
+}
+
+impl<T> Drop for Reply<T> {
+    /// If the writer stops without an answer, the waiter gets an error.
+    fn drop(&mut self) {
+        let mut slot = lock(&self.slot);
+        slot.closed = true;
+        let waker = slot.waker.take();
+        drop(slot);
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// The waiter's side.
+pub(super) struct Answer<T>(Arc<Mutex<Slot<T>>>);
+
+impl<T> Future for Answer<T> {
+    type Output = Result<T, StoreError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut slot = lock(&self.0);
+        match slot.value.take() {
+            Some(value) => Poll::Ready(Ok(value)),
+            None if slot.closed => Poll::Ready(Err(stopped())),
+            None => {
+                slot.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// The wakers of a batch, by runtime; nearly always there is one runtime.
+#[derive(Default)]
+struct WakeList(Vec<RuntimeWakers>);
+
+struct RuntimeWakers {
+    runtime: Option<Handle>,
+    wakers: Vec<Waker>,
+}
+
+impl WakeList {
+    fn add(&mut self, runtime: Option<Handle>, waker: Waker) {
+        let id = |runtime: &Option<Handle>| runtime.as_ref().map(Handle::id);
+        match self.0.iter_mut().find(|asleep| id(&asleep.runtime) == id(&runtime)) {
+            Some(asleep) => asleep.wakers.push(waker),
+            None => self.0.push(RuntimeWakers { runtime, wakers: vec![waker] }),
+        }
+    }
+
+    fn wake(self) {
+        for RuntimeWakers { runtime, wakers } in self.0 {
+            let wakers = Wakers(wakers);
+            match runtime {
+                #[expect(clippy::disallowed_methods, reason = "it only wakes; dropped unrun, it still does")]
+                Some(runtime) if wakers.0.len() > 1 => drop(runtime.spawn(async move { drop(wakers) })),
+                Some(_) | None => drop(wakers),
+            }
+        }
+    }
+}
+
+/// Wakes its wakers when it is dropped, also if the runtime ends before the task ran.
+struct Wakers(Vec<Waker>);
+
+impl Drop for Wakers {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(Waker::wake);
+    }
+}
+
+fn lock<T>(slot: &Mutex<Slot<T>>) -> MutexGuard<'_, Slot<T>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

@@ -1,9 +1,10 @@
 //! The body of an answer, read chunk by chunk or whole, within the limits of its call.
 
 use std::fmt;
-use std::future::Future as _;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -11,12 +12,12 @@ use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::runtime::Handle;
-use tokio::time::{Instant, timeout};
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::error::{Error, ErrorKind};
 use super::limits::RequestLimits;
 use super::pool::{Connection, Key, Pool};
-use super::within::within;
 
 /// A short body that is not wanted is read to its end, so that its connection can be used again; a long one costs its
 /// connection.
@@ -205,4 +206,16 @@ fn earliest(limits: &RequestLimits, started: Instant) -> Option<(Instant, Limit)
     let idle = limits.idle.map(|limit| (Instant::now() + limit, Limit::Idle(limit)));
     let total = limits.total.map(|limit| (started + limit, Limit::Total(limit)));
     [idle, total].into_iter().flatten().min_by_key(|(end, _)| *end)
+}
+
+/// Waits for something until a time, or for ever. What is there already costs no clock: `end` is asked only if it is not.
+async fn within<F: Future>(end: impl FnOnce() -> Option<Instant>, waited_for: F) -> Result<F::Output, Elapsed> {
+    let mut waited_for = pin!(waited_for);
+    if let Poll::Ready(output) = poll_fn(|cx| Poll::Ready(waited_for.as_mut().poll(cx))).await {
+        return Ok(output);
+    }
+    match end() {
+        Some(end) => timeout_at(end, waited_for).await,
+        None => Ok(waited_for.await),
+    }
 }

@@ -40,7 +40,6 @@ mod target;
 #[cfg(test)]
 pub(crate) mod tests;
 mod trust;
-mod within;
 
 pub use body::Body;
 #[cfg(feature = "client")]

@@ -16,9 +16,11 @@ use tokio::time::Instant;
 use super::TERM_GRACE;
 use super::group::Group;
 use super::orphans::{Leaders, ORPHAN_LOOKS_MAX, StartTime};
-use super::process::REAP_MAX;
 use super::strays;
 use crate::process::{Confinement, confine};
+
+/// How long a killed process is waited for.
+pub(super) const REAP_MAX: Duration = Duration::from_millis(500);
 
 /// How often a command that was asked to end is looked at.
 const LOOK: Duration = Duration::from_millis(20);

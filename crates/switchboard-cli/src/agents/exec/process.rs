@@ -5,7 +5,6 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::Duration;
 
 use switchboard::Json;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -13,12 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::group::Group;
 use super::group_record::group_record_of;
+use super::launcher::REAP_MAX;
 use super::orphans::StartTime;
 use super::{launcher, strays};
 use crate::process::Confinement;
-
-/// How long a killed process is waited for.
-pub(super) const REAP_MAX: Duration = Duration::from_millis(500);
 
 /// A command that was started. If it is dropped before it has ended, it is asked to end and killed a moment later.
 pub(super) struct Process {

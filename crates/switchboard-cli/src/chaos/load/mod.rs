@@ -24,7 +24,6 @@ use tokio::time::{Instant, sleep};
 use super::client::{Client, Refusal, Trouble};
 use super::crew::Crew;
 use super::dice::Dice;
-use super::killer::Place;
 use super::ledger::{Entry, Ledger};
 use super::wish::{Whom, Wish};
 
@@ -71,6 +70,15 @@ struct Order {
     n: u64,
     wish: Wish,
     hook: bool,
+}
+
+/// Where a server stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Clients talk to it.
+    Front,
+    /// It is behind a gateway.
+    Upstream,
 }
 
 impl World {

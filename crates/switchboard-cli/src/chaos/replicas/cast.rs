@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::super::behind::{Behind, BehindSeen};
 use super::super::child::{Child, Home, free_addr};
@@ -16,16 +16,14 @@ use super::super::client::Client;
 use super::super::crew::Crew;
 use super::super::dice::Dice;
 use super::super::hooks::Hooks;
-use super::super::inspect::inspect;
-use super::super::killer::{Place, Victim};
+use super::super::killer::Victim;
 use super::super::ledger::Ledger;
 use super::super::link::Link;
-use super::super::load::World;
+use super::super::load::Place;
+use super::super::performance::{Counts, Performance, Plot};
+use super::super::players::{Players, look_behind, with_news};
 use super::super::processes;
-use super::super::stage::{
-    COMMANDS_WAIT_MAX, LONGER_MAX, NEWS, Performance, Plot, TASKS_WAIT_MAX, look_behind, wait_for_webhooks,
-};
-use super::super::verdict::Counts;
+use super::super::stage::{COMMANDS_WAIT_MAX, LONGER_MAX};
 use super::address::{divide, over};
 use super::clock::WrongClock;
 use super::fleet::{Berth, Cuts, disturb};
@@ -34,12 +32,9 @@ use super::{Shared, measure};
 use crate::failure::Failure;
 
 pub(super) struct Cast {
-    pub(super) ledger: Arc<Ledger>,
-    pub(super) hooks: Arc<Hooks>,
+    pub(super) players: Players,
     pub(super) behind: Behind,
     berths: Vec<Berth>,
-    pub(super) client: Arc<Client>,
-    pub(super) world: Arc<World>,
 }
 
 impl Cast {
@@ -52,31 +47,20 @@ impl Cast {
         ours: &mut Crew,
         tell: &impl Fn(String),
     ) -> Result<Self, Failure> {
-        let (listener, hooks_addr) = Hooks::listen().await.map_err(Failure::runtime)?;
-        let hooks = Hooks::new(ledger.clone(), dice.fork());
-        ours.add(hooks.clone().serve(listener));
+        let (hooks, hooks_addr) = Hooks::start(ledger.clone(), dice.fork(), ours).await.map_err(Failure::runtime)?;
         let behind = Behind::make(&folder.join("upstream"), hooks_addr, dice, ours)?;
         let addresses = (behind.link.addr, hooks_addr);
         let berths = berths(folder, shared, count, addresses, dice, ours, tell).await?;
         if berths.iter().any(|berth| berth.link.is_none()) {
             tell("the link to the database is not cut, because it is not on this machine or is encrypted".to_owned());
         }
-        let client = Arc::new(Client::of(berths.iter().map(|berth| berth.home.addr).collect())?);
-        let world = World::new(client.clone(), ledger.clone(), hooks_addr);
-        Ok(Self { ledger, hooks, behind, berths, client, world })
+        let client = Client::of(berths.iter().map(|berth| berth.home.addr).collect())?;
+        Ok(Self { players: Players::new(ledger, hooks, hooks_addr, client), behind, berths })
     }
 
     pub(super) fn counts(&self) -> Counts {
-        Counts {
-            kills: self.world.kills(Place::Front),
-            acknowledged: self.ledger.acknowledged(),
-            resumed: self.world.resumed(),
-            webhooks_repeated: self.hooks.repeated(),
-            kills_felt: self.world.kills_felt(),
-            upstream_kills: self.world.kills(Place::Upstream),
-            cuts: self.behind.link.cuts(),
-            database_cuts: self.berths.iter().map(|berth| Some(berth.link.as_ref()?.cuts())).sum(),
-        }
+        let database_cuts = self.berths.iter().map(|berth| Some(berth.link.as_ref()?.cuts())).sum();
+        Counts { cuts: self.behind.link.cuts(), database_cuts, ..self.players.counts() }
     }
 
     /// Does everything to the servers, for as long as was asked for, or longer until enough was seen. Gives the servers that run in the end.
@@ -94,25 +78,22 @@ impl Cast {
             let now = Instant::now();
             now >= latest || (now >= until && self.counts().shortfalls(Plot::Replicas, length).is_empty())
         };
-        let Behind { home, client, link } = &self.behind;
-        let upstream = Victim { home, client, world: &self.world, place: Place::Upstream };
-        let rages: Vec<_> = self.berths.iter().map(|berth| berth.rage(&self.world, dice.fork(), over)).collect();
+        let (Behind { home, client, link }, world) = (&self.behind, &*self.players.world);
+        let upstream = Victim { home, client, world, place: Place::Upstream };
+        let rages: Vec<_> = self.berths.iter().map(|berth| berth.rage(world, dice.fork(), over)).collect();
         let (suffering, cutting) = (upstream.suffer(dice.fork(), over), link.be_cut(dice.fork(), over));
         let raging = async { tokio::join!(futures_util::future::join_all(rages), suffering, cutting) };
-        let telling = async {
-            loop {
-                sleep(NEWS).await;
-                tell(format!("{:>4} s: {}", begun.elapsed().as_secs(), self.counts().text(Plot::Replicas)));
-            }
-        };
         let (misdeeds, disturbed) = (Mutex::new(Vec::new()), AtomicU64::new(0));
         let disturbing = disturb(commands, folder, dice.fork(), &misdeeds, &disturbed);
-        let (raged, (child, deeds), ()) = tokio::select! {
-            biased;
-            raged = raging => raged,
-            () = telling => unreachable!("it never ends by itself"),
-            () = disturbing => unreachable!("it never ends by itself"),
-        };
+        let suffering = Box::pin(async {
+            tokio::select! {
+                biased;
+                raged = raging => raged,
+                () = disturbing => unreachable!("it never ends by itself"),
+            }
+        });
+        let text = || self.counts().text(Plot::Replicas);
+        let (raged, (child, deeds), ()) = with_news(suffering, begun, text, tell).await;
         let mut seen =
             Performance { plot: Plot::Replicas, asked: length, length: begun.elapsed(), ..Performance::default() };
         seen.behind = BehindSeen { deeds, child, left_over: 0 };
@@ -139,11 +120,9 @@ impl Cast {
         seen: &mut Performance,
         tell: &impl Fn(String),
     ) {
-        let children = measure(&self.world, &self.berths, children, dice, &mut seen.deeds, tell).await;
+        let children = measure(&self.players.world, &self.berths, children, dice, &mut seen.deeds, tell).await;
         tell("no client waits any more; looking at every task".to_owned());
-        let tasks = self.world.tasks();
-        seen.evidence = inspect(self.client.clone(), tasks.clone(), Instant::now() + TASKS_WAIT_MAX).await;
-        wait_for_webhooks(&self.hooks, &tasks, &seen.evidence).await;
+        self.players.look(seen).await;
         look_behind(&self.behind, seen).await;
         seen.evidence.orphans = processes::orphans(&self.behind.home.mark, COMMANDS_WAIT_MAX).await;
         for child in children {
@@ -151,20 +130,11 @@ impl Cast {
         }
     }
 
-    /// Stops the upstream, ends what commands of the servers have left, and notes what was wrong by itself.
-    pub(super) async fn clear_away(&self, seen: &mut Performance) {
-        // Commands of a killed server are for its service manager to end, which we are here.
+    /// Ends what commands of the servers have left. Commands of a killed server are for its service manager to end, which we are here.
+    pub(super) async fn clear_away(&self) {
         for berth in &self.berths {
             processes::orphans(&berth.home.mark, Duration::ZERO).await;
         }
-        if let Some(child) = seen.behind.child.take() {
-            seen.behind.deeds.misdeeds.extend(child.stop().await.err());
-        }
-        let wrong = &mut seen.evidence.misdeeds;
-        wrong.append(&mut seen.deeds.misdeeds);
-        wrong.extend(seen.behind.deeds.misdeeds.drain(..).map(|misdeed| format!("upstream: {misdeed}")));
-        wrong.extend(self.world.refusals());
-        wrong.extend(self.hooks.strange());
     }
 }
 

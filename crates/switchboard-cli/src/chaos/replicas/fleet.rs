@@ -12,9 +12,9 @@ use tokio::time::{Instant, sleep, timeout};
 use super::super::child::{Child, Home, LEASE};
 use super::super::client::Client;
 use super::super::dice::Dice;
-use super::super::killer::{Deeds, Place};
+use super::super::killer::Deeds;
 use super::super::link::{Link, State};
-use super::super::load::World;
+use super::super::load::{Place, World};
 use super::clock::WrongClock;
 use super::namespace::Namespace;
 

@@ -16,7 +16,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use switchboard::{PostgresOptions, database, postgres};
 use tokio::runtime::Runtime;
-use tokio::time::Instant;
 
 use self::cast::Cast;
 use self::fleet::{Berth, kill};
@@ -30,7 +29,8 @@ use super::faults::Kind;
 use super::killer::Deeds;
 use super::ledger::Ledger;
 use super::load::{World, takeover};
-use super::stage::{ANSWERS_WAIT_MAX, Performance, ledger_of};
+use super::performance::Performance;
+use super::stage::ledger_of;
 use super::verdict::Verdict;
 use super::{selftest, unless_interrupted};
 use crate::failure::Failure;
@@ -119,21 +119,15 @@ async fn perform(script: Script<'_>, shared: &Shared, tell: &impl Fn(String)) ->
     let (ledger, writer) = Ledger::create(&ledger_of(&folder)).map_err(Failure::runtime)?;
     let mut ours = Crew::new();
     let cast = Cast::make(&folder, shared, count, Arc::new(ledger), &mut dice, &mut ours, tell).await?;
-    let mut clients = cast.world.start(&mut dice);
+    let mut clients = cast.players.world.start(&mut dice);
     let (children, mut seen) = cast.suffer(&folder, disturb, &mut dice, length, tell).await;
-    cast.hooks.calm_down();
     let all_run = children.iter().all(Option::is_some);
-    // Without a server there is nothing to wait for, and every task is missing.
-    cast.world.close(if all_run { Instant::now() + ANSWERS_WAIT_MAX } else { Instant::now() });
-    clients.all_leave().await;
+    cast.players.leave(&mut clients, all_run).await;
     if all_run {
         cast.look(children.into_iter().flatten().collect(), &mut dice, &mut seen, tell).await;
     }
-    cast.clear_away(&mut seen).await;
-    (seen.requests, seen.counts) = (cast.client.requests(), cast.counts());
-    seen.counts.acknowledged = cast.ledger.finish(writer).await.map_err(|error| {
-        Failure::Runtime(format!("the ledger could not be written, so nothing can be said: {error}"))
-    })?;
+    cast.clear_away().await;
+    cast.players.finish(&mut seen, cast.counts(), writer).await?;
     Ok((seen, cast.behind.home))
 }
 

@@ -28,6 +28,12 @@ pub fn read_params<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ProtocolE
     parse_object(text).map_err(|fault| wrong_field(fault, "params"))
 }
 
+/// The parameters of a call as they were written. Absent ones, and null, are an empty object.
+#[must_use]
+pub fn params_or_empty(params: Option<&str>) -> &str {
+    params.filter(|params| *params != "null").unwrap_or("{}")
+}
+
 /// The body of an HTTP request.
 ///
 /// # Errors

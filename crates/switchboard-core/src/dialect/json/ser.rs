@@ -9,7 +9,6 @@ use std::fmt;
 
 use serde::ser::{self, Serialize};
 
-use super::absent::is_absent;
 use super::write::{write_base64, write_i64, write_json_text, write_str, write_u64};
 
 /// The name of the newtype whose bytes are JSON, and written as they stand.
@@ -329,59 +328,34 @@ impl Members<'_> {
     }
 }
 
-impl ser::SerializeSeq for Members<'_> {
-    type Ok = Written;
-    type Error = Unwritable;
+/// What serde calls a list, in four ways.
+macro_rules! lists {
+    ($($list:ident::$method:ident),*) => {
+        $(
+            impl ser::$list for Members<'_> {
+                type Ok = Written;
+                type Error = Unwritable;
 
-    #[inline]
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unwritable> {
-        self.item(value)
-    }
+                #[inline]
+                fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unwritable> {
+                    self.item(value)
+                }
 
-    #[inline]
-    fn end(self) -> Outcome {
-        self.close()
-    }
+                #[inline]
+                fn end(self) -> Outcome {
+                    self.close()
+                }
+            }
+        )*
+    };
 }
 
-impl ser::SerializeTuple for Members<'_> {
-    type Ok = Written;
-    type Error = Unwritable;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unwritable> {
-        self.item(value)
-    }
-
-    fn end(self) -> Outcome {
-        self.close()
-    }
-}
-
-impl ser::SerializeTupleStruct for Members<'_> {
-    type Ok = Written;
-    type Error = Unwritable;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unwritable> {
-        self.item(value)
-    }
-
-    fn end(self) -> Outcome {
-        self.close()
-    }
-}
-
-impl ser::SerializeTupleVariant for Members<'_> {
-    type Ok = Written;
-    type Error = Unwritable;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unwritable> {
-        self.item(value)
-    }
-
-    fn end(self) -> Outcome {
-        self.close()
-    }
-}
+lists!(
+    SerializeSeq::serialize_element,
+    SerializeTuple::serialize_element,
+    SerializeTupleStruct::serialize_field,
+    SerializeTupleVariant::serialize_field
+);
 
 impl ser::SerializeMap for Members<'_> {
     type Ok = Written;
@@ -432,5 +406,114 @@ impl ser::SerializeStructVariant for Members<'_> {
 
     fn end(self) -> Outcome {
         self.close()
+    }
+}
+
+/// Whether a value is absent: it serializes as none.
+#[inline]
+fn is_absent<T: Serialize + ?Sized>(value: &T) -> bool {
+    value.serialize(Probe).is_ok()
+}
+
+/// Only what serializes as none succeeds. Everything else fails at its first word, so nothing is looked at twice. A newtype counts
+/// as a value, so one around none is written as null.
+struct Probe;
+
+/// There is a value.
+#[derive(Debug)]
+struct Present;
+
+impl fmt::Display for Present {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("there is a value")
+    }
+}
+
+impl std::error::Error for Present {}
+
+impl ser::Error for Present {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self
+    }
+}
+
+type Never = ser::Impossible<(), Present>;
+
+/// Methods of [`Probe`] for values that are there.
+macro_rules! present {
+    ($($method:ident($($argument:ty),*) -> $ok:ty;)*) => {
+        $(
+            #[inline]
+            fn $method(self, $(_: $argument),*) -> Result<$ok, Present> {
+                Err(Present)
+            }
+        )*
+    };
+}
+
+impl ser::Serializer for Probe {
+    type Ok = ();
+    type Error = Present;
+    type SerializeSeq = Never;
+    type SerializeTuple = Never;
+    type SerializeTupleStruct = Never;
+    type SerializeTupleVariant = Never;
+    type SerializeMap = Never;
+    type SerializeStruct = Never;
+    type SerializeStructVariant = Never;
+
+    #[inline]
+    fn serialize_none(self) -> Result<(), Present> {
+        Ok(())
+    }
+
+    #[inline]
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Present> {
+        value.serialize(self)
+    }
+
+    #[inline]
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, _: &T) -> Result<(), Present> {
+        Err(Present)
+    }
+
+    #[inline]
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: &T,
+    ) -> Result<(), Present> {
+        Err(Present)
+    }
+
+    present! {
+        serialize_bool(bool) -> ();
+        serialize_i8(i8) -> ();
+        serialize_i16(i16) -> ();
+        serialize_i32(i32) -> ();
+        serialize_i64(i64) -> ();
+        serialize_i128(i128) -> ();
+        serialize_u8(u8) -> ();
+        serialize_u16(u16) -> ();
+        serialize_u32(u32) -> ();
+        serialize_u64(u64) -> ();
+        serialize_u128(u128) -> ();
+        serialize_f32(f32) -> ();
+        serialize_f64(f64) -> ();
+        serialize_char(char) -> ();
+        serialize_str(&str) -> ();
+        serialize_bytes(&[u8]) -> ();
+        serialize_unit() -> ();
+        serialize_unit_struct(&'static str) -> ();
+        serialize_unit_variant(&'static str, u32, &'static str) -> ();
+        serialize_seq(Option<usize>) -> Never;
+        serialize_tuple(usize) -> Never;
+        serialize_tuple_struct(&'static str, usize) -> Never;
+        serialize_tuple_variant(&'static str, u32, &'static str, usize) -> Never;
+        serialize_map(Option<usize>) -> Never;
+        serialize_struct(&'static str, usize) -> Never;
+        serialize_struct_variant(&'static str, u32, &'static str, usize) -> Never;
     }
 }

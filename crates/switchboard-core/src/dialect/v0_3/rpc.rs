@@ -1,7 +1,7 @@
 //! The spelling of 0.3's JSON schema: what travels over JSON-RPC and to webhooks.
 
 use crate::call::{Reply, Request};
-use crate::dialect::json::{Check, DecodeLimits, Decoded, read_params, unknown_method};
+use crate::dialect::json::{Check, DecodeLimits, Decoded, params_or_empty, read_params, unknown_method};
 use crate::error::ProtocolError;
 use crate::model::{Dialect, Message, TaskView, Update};
 
@@ -32,10 +32,7 @@ const METHODS: [&str; 10] = [
 /// # Errors
 /// [`ProtocolError::MethodNotFound`], or [`ProtocolError::InvalidParams`] naming the fields at fault.
 pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) -> Result<Decoded, ProtocolError> {
-    let text = match params {
-        None | Some("null") => "{}",
-        Some(params) => params,
-    };
+    let text = params_or_empty(params);
     let mut check = Check::new(limits);
     let (tenant, request) = match method {
         // The second name is that of 0.1, which some of its clients still use.
@@ -47,26 +44,15 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
             let (tenant, send) = read_params::<SendParams<'_>>(text)?.read(&mut check, &V0_3);
             (tenant, Request::SendStreamingMessage(send.into()))
         }
-        "tasks/get" => {
-            let params: TaskParams<'_> = read_params(text)?;
-            let id = check.required_id(format_args!("id"), params.id);
-            let history_length = check.only(format_args!("historyLength"), params.history_length);
-            let history_length = check.history_length(format_args!("historyLength"), history_length);
+        "tasks/get" => match read_params::<TaskParams<'_>>(text)?.read_get(&mut check) {
             // "A positive number", says 7.3.1: none is not a way to ask for no history.
-            let history_length = history_length.filter(|length| *length > 0);
-            (check.id(format_args!("tenant"), params.tenant), Request::GetTask { id, history_length })
-        }
-        "tasks/cancel" => {
-            let params: TaskParams<'_> = read_params(text)?;
-            let id = check.required_id(format_args!("id"), params.id);
-            let metadata = check.object(format_args!("metadata"), params.metadata);
-            (check.id(format_args!("tenant"), params.tenant), Request::CancelTask { id, metadata })
-        }
-        "tasks/resubscribe" => {
-            let params: TaskParams<'_> = read_params(text)?;
-            let id = check.required_id(format_args!("id"), params.id);
-            (check.id(format_args!("tenant"), params.tenant), Request::SubscribeToTask { id })
-        }
+            (tenant, Request::GetTask { id, history_length: Some(0) }) => {
+                (tenant, Request::GetTask { id, history_length: None })
+            }
+            asked => asked,
+        },
+        "tasks/cancel" => read_params::<TaskParams<'_>>(text)?.read_cancel(&mut check),
+        "tasks/resubscribe" => read_params::<TaskParams<'_>>(text)?.read_subscribe(&mut check),
         "tasks/pushNotificationConfig/set" => {
             let params: TaskPushConfig<'_> = read_params(text)?;
             let tenant = check.id(format_args!("tenant"), params.tenant);
@@ -98,10 +84,7 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
             let id = check.required_id(format_args!("pushNotificationConfigId"), id);
             (check.id(format_args!("tenant"), params.tenant), Request::DeletePushConfig { task_id, id })
         }
-        "agent/getAuthenticatedExtendedCard" => {
-            let params: BareParams<'_> = read_params(text)?;
-            (check.id(format_args!("tenant"), params.tenant), Request::GetExtendedAgentCard)
-        }
+        "agent/getAuthenticatedExtendedCard" => read_params::<BareParams<'_>>(text)?.read_extended_card(&mut check),
         _ => return Err(unknown_method(method, &METHODS)),
     };
     check.finish(Decoded { tenant, request })

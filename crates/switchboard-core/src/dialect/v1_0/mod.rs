@@ -18,7 +18,9 @@ pub mod proto;
 
 use std::borrow::Cow;
 
-use super::json::{Check, DecodeLimits, Decoded, Int, NameOrNumber, Text, read_body, read_params, unknown_method};
+use super::json::{
+    Check, DecodeLimits, Decoded, Int, NameOrNumber, Text, params_or_empty, read_body, read_params, unknown_method,
+};
 use super::row::{Forms, Row, USUAL, WORDS_V1_0, in_0_3, usual_http_status};
 use super::wire::{
     self, BareParams, ListTasksParams, PushConfig as WireConfig, PushParams, SendParams, TaskParams, V1_0,
@@ -110,10 +112,7 @@ const METHODS: [&str; 11] = [
 /// # Errors
 /// [`ProtocolError::MethodNotFound`], or [`ProtocolError::InvalidParams`] naming the fields at fault.
 pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) -> Result<Decoded, ProtocolError> {
-    let text = match params {
-        None | Some("null") => "{}",
-        Some(params) => params,
-    };
+    let text = params_or_empty(params);
     let mut check = Check::new(limits);
     let (tenant, request) = match method {
         "SendMessage" => {
@@ -124,29 +123,14 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
             let (tenant, send) = read_params::<SendParams<'_>>(text)?.read(&mut check, &V1_0);
             (tenant, Request::SendStreamingMessage(send.into()))
         }
-        "GetTask" => {
-            let params: TaskParams<'_> = read_params(text)?;
-            let id = check.required_id(format_args!("id"), params.id);
-            let history_length = check.only(format_args!("historyLength"), params.history_length);
-            let history_length = check.history_length(format_args!("historyLength"), history_length);
-            (check.id(format_args!("tenant"), params.tenant), Request::GetTask { id, history_length })
-        }
+        "GetTask" => read_params::<TaskParams<'_>>(text)?.read_get(&mut check),
         "ListTasks" => {
             let mut params: ListTasksParams<'_> = read_params(text)?;
             let tenant = check.id(format_args!("tenant"), params.tenant.take());
             (tenant, Request::ListTasks(params.read(&mut check, &V1_0)))
         }
-        "CancelTask" => {
-            let params: TaskParams<'_> = read_params(text)?;
-            let id = check.required_id(format_args!("id"), params.id);
-            let metadata = check.object(format_args!("metadata"), params.metadata);
-            (check.id(format_args!("tenant"), params.tenant), Request::CancelTask { id, metadata })
-        }
-        "SubscribeToTask" => {
-            let params: TaskParams<'_> = read_params(text)?;
-            let id = check.required_id(format_args!("id"), params.id);
-            (check.id(format_args!("tenant"), params.tenant), Request::SubscribeToTask { id })
-        }
+        "CancelTask" => read_params::<TaskParams<'_>>(text)?.read_cancel(&mut check),
+        "SubscribeToTask" => read_params::<TaskParams<'_>>(text)?.read_subscribe(&mut check),
         "CreateTaskPushNotificationConfig" => {
             let (tenant, config) = read_params::<WireConfig<'_>>(text)?.read(&mut check, format_args!(""), &V1_0);
             if config.task_id.is_empty() {
@@ -181,10 +165,7 @@ pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) ->
             let id = check.required_id(format_args!("id"), params.id);
             (check.id(format_args!("tenant"), params.tenant), Request::DeletePushConfig { task_id, id })
         }
-        "GetExtendedAgentCard" => {
-            let params: BareParams<'_> = read_params(text)?;
-            (check.id(format_args!("tenant"), params.tenant), Request::GetExtendedAgentCard)
-        }
+        "GetExtendedAgentCard" => read_params::<BareParams<'_>>(text)?.read_extended_card(&mut check),
         _ => return Err(unknown_method(method, &METHODS)),
     };
     check.finish(Decoded { tenant, request })

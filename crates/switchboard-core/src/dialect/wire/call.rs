@@ -115,6 +115,35 @@ pub(in crate::dialect) struct PushParams<'a> {
     pub(in crate::dialect) page_token: Option<LazyMember<'a, Text<'a>>>,
 }
 
+/// The tenant that a call names, and what it asks for.
+type Asked = (Option<String>, Request);
+
+impl TaskParams<'_> {
+    pub(in crate::dialect) fn read_get(self, check: &mut Check<'_>) -> Asked {
+        let id = check.required_id(format_args!("id"), self.id);
+        let history_length = check.only(format_args!("historyLength"), self.history_length);
+        let history_length = check.history_length(format_args!("historyLength"), history_length);
+        (check.id(format_args!("tenant"), self.tenant), Request::GetTask { id, history_length })
+    }
+
+    pub(in crate::dialect) fn read_cancel(self, check: &mut Check<'_>) -> Asked {
+        let id = check.required_id(format_args!("id"), self.id);
+        let metadata = check.object(format_args!("metadata"), self.metadata);
+        (check.id(format_args!("tenant"), self.tenant), Request::CancelTask { id, metadata })
+    }
+
+    pub(in crate::dialect) fn read_subscribe(self, check: &mut Check<'_>) -> Asked {
+        let id = check.required_id(format_args!("id"), self.id);
+        (check.id(format_args!("tenant"), self.tenant), Request::SubscribeToTask { id })
+    }
+}
+
+impl BareParams<'_> {
+    pub(in crate::dialect) fn read_extended_card(self, check: &mut Check<'_>) -> Asked {
+        (check.id(format_args!("tenant"), self.tenant), Request::GetExtendedAgentCard)
+    }
+}
+
 impl<'a> SendParams<'a> {
     pub(in crate::dialect) fn of(send: &'a SendMessage, tenant: Option<&'a str>, spelling: &'a Spelling) -> Self {
         let push_config =

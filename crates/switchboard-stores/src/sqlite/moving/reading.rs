@@ -7,12 +7,14 @@ use switchboard_engine::ports::store::StoreError;
 
 use super::super::audit::{read_chains, stored_entry};
 use super::super::calls::calls_after;
-use super::super::checksums::{ChainColumns, mismatch, of_push_times, of_scope};
 use super::super::deliveries::{AFTER_PUSH, PUSH_COLUMNS, push_columns};
 use super::super::error::Failure;
 use super::super::fold::{CHUNK_COLUMNS, ChunkRow};
 use super::super::idempotency::{ACCEPTED_COLUMNS, accepted_columns, last_accepted_day};
-use super::super::rows::{LOG_COLUMNS, LogRow, TASK_COLUMNS, chains_of, log_no, task_columns, task_row};
+use super::super::rows::{
+    ChainColumns, LOG_COLUMNS, LogRow, TASK_COLUMNS, chains_of, log_no, mismatch, of_push_times, of_scope,
+    task_columns, task_row,
+};
 use super::super::schema::VERSION_BITS;
 use crate::moving::rows::{
     ChainRow, CommitRow, Cursor, KeyRow, PAGE_BYTES, PAGE_ROWS, PieceRow, Row, RunRow, ScopeRow, Stage, TaskRow,
@@ -68,7 +70,7 @@ fn tasks(connection: &Connection, after: &Cursor) -> Result<Vec<Row>, Failure> {
     while let Some(row) = rows.next()? {
         let id: String = row.get(1)?;
         let columns = task_columns(row).map_err(|failure| of_task(&id, failure))?;
-        let run = match (columns.running != 0, columns.holder) {
+        let run = match (columns.head.running != 0, columns.holder) {
             (false, _) => RunRow::None,
             (true, 0) => RunRow::Released { due_at: columns.run_at.unwrap_or(columns.updated_at) },
             (true, _) => RunRow::Held { begun: columns.run_at.is_none() },

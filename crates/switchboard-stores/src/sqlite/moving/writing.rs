@@ -7,18 +7,18 @@ use switchboard_engine::ports::calls::CallRow;
 use switchboard_engine::ports::store::StoreError;
 
 use super::super::audit::insert_chain;
-use super::super::checksums::{
-    AcceptedColumns, ChainColumns, ChunkColumns, LogColumns, PushColumns, TaskColumns, of_call, of_push_times, of_scope,
-};
 use super::super::deliveries::PUSH_COLUMNS;
 use super::super::error::Failure;
-use super::super::fold::{CHUNK_COLUMNS, commit_sql};
+use super::super::fold::{ChunkRow, commit_sql};
 use super::super::idempotency::ACCEPTED_COLUMNS;
-use super::super::rows::{LOG_COLUMNS, LogRow, TASK_COLUMNS, log_no, task_columns};
+use super::super::rows::{
+    AcceptedColumns, ChainColumns, ChunkColumns, LOG_COLUMNS, LogColumns, LogRow, PushColumns, TASK_COLUMNS,
+    TaskColumns, log_no, of_call, of_push_times, of_scope, task_columns,
+};
 use super::super::schema::{VERSION_BITS, VERSION_MAX};
 use crate::checksum::ContentHash;
 use crate::moving::rows::{CommitRow, KeyRow, Row, RunRow, ScopeRow, TaskRow, WebhookRow};
-use crate::record::{encode_artifacts, encode_call, phase_number, renumber, signed, state_number};
+use crate::record::{HeadColumns, encode_artifacts, encode_call, renumber, signed};
 
 /// The epoch that holds runs whose process is gone. It is the first of the file, and every server begins a later one.
 const GONE_EPOCH: i64 = 1;
@@ -88,28 +88,13 @@ fn task(connection: &Connection, row: &TaskRow) -> Result<(), Failure> {
     };
     let columns = TaskColumns {
         task_no: row.task_no,
-        id: head.id.as_str(),
         scope_no: row.scope_no,
-        context_id: head.context_id.as_str(),
-        phase: phase_number(head.phase),
-        state: state_number(head.state),
-        status_at: head.status_at.as_ms(),
-        version: signed(head.version),
-        seq: signed(head.seq),
-        turns: head.turns.into(),
-        turn: head.turn.into(),
-        fence: signed(head.fence),
-        attempt: head.attempt.into(),
-        cancel_requested: head.cancel_requested.into(),
-        push_configs: head.push_configs.into(),
-        deadline: head.deadline.map(Timestamp::as_ms),
-        artifacts: &artifacts,
+        head: HeadColumns::of(head, &artifacts),
         story_version: row.chains.story,
         artifact_version: row.chains.artifact,
         status_version: row.chains.status,
         floor_seq: row.floor_seq,
         floor_version: row.floor_version,
-        running: head.running.into(),
         holder,
         lease_until,
         run_at,
@@ -123,31 +108,31 @@ fn task(connection: &Connection, row: &TaskRow) -> Result<(), Failure> {
 
 fn insert_task(connection: &Connection, columns: &TaskColumns<'_>) -> Result<(), Failure> {
     let mut insert = connection.prepare_cached(&insert("task", TASK_COLUMNS))?;
-    let c = columns;
+    let (c, head) = (columns, columns.head);
     insert.execute(params![
         c.task_no,
-        c.id,
+        head.id,
         c.scope_no,
-        c.context_id,
-        c.phase,
-        c.state,
-        c.status_at,
-        c.version,
-        c.seq,
-        c.turns,
-        c.turn,
-        c.fence,
-        c.attempt,
-        c.cancel_requested,
-        c.push_configs,
-        c.deadline,
-        c.artifacts,
+        head.context_id,
+        head.phase,
+        head.state,
+        head.status_at,
+        head.version,
+        head.seq,
+        head.turns,
+        head.turn,
+        head.fence,
+        head.attempt,
+        head.cancel_requested,
+        head.push_configs,
+        head.deadline,
+        head.artifacts,
         c.story_version,
         c.artifact_version,
         c.status_version,
         c.floor_seq,
         c.floor_version,
-        c.running,
+        head.running,
         c.holder,
         c.lease_until,
         c.run_at,
@@ -181,7 +166,6 @@ fn commit(connection: &Connection, row: &CommitRow) -> Result<(), Failure> {
     let LogColumns { log_no, last_seq, visible, prev_story, prev_artifact, at, accept_expires } = columns;
     let values = params![log_no, last_seq, visible, prev_story, prev_artifact, at, accept_expires, checksum, record];
     insert_log.execute(values)?;
-    let mut insert_chunk = connection.prepare_cached(&insert("chunk", CHUNK_COLUMNS))?;
     for (number, piece) in (last_chunk + 1..).zip(&row.pieces) {
         let columns = ChunkColumns {
             chunk_no: number,
@@ -191,9 +175,7 @@ fn commit(connection: &Connection, row: &CommitRow) -> Result<(), Failure> {
             part: piece.part,
             start: piece.start,
         };
-        let checksum = columns.checksum(ContentHash::of(&piece.bytes));
-        let ChunkColumns { chunk_no, task_no, version, artifact_id, part, start } = columns;
-        insert_chunk.execute(params![chunk_no, task_no, version, artifact_id, part, start, checksum, piece.bytes])?;
+        ChunkRow { columns, bytes: &piece.bytes }.insert(connection, ContentHash::of(&piece.bytes))?;
     }
     let longer = signed(record.len() as u64) - signed(row.record_bytes as u64);
     if longer != 0 {

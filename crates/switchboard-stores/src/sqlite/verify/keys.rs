@@ -3,10 +3,9 @@
 
 use rusqlite::{OptionalExtension, params};
 
-use super::super::checksums::AcceptedColumns;
 use super::super::error::Failure;
 use super::super::idempotency::{ACCEPTED_COLUMNS, accepted_columns_unchecked, day_of};
-use super::super::rows::log_no;
+use super::super::rows::{AcceptedColumns, log_no};
 use super::Inspection;
 use switchboard_core::model::Timestamp;
 

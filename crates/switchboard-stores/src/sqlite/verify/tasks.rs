@@ -3,10 +3,9 @@
 use rusqlite::Row;
 use switchboard_core::model::AgentName;
 
-use super::super::checksums::of_push_times;
 use super::super::deliveries::{AFTER_PUSH, OWNER_OF_TASK, PUSH_COLUMNS, push_columns_unchecked};
 use super::super::error::Failure;
-use super::super::rows::{AFTER_TASK, TASK_COLUMNS, TaskRow, task_columns_unchecked, task_row};
+use super::super::rows::{AFTER_TASK, TASK_COLUMNS, TaskRow, of_push_times, task_columns_unchecked, task_row};
 use super::super::secrets::{is_plain, is_readable};
 use super::super::unindexed::{AMONG_THE_NEWEST, UNINDEXED_RUN, UNINDEXED_TASK};
 use super::super::usage::bytes_of_task;
@@ -39,7 +38,7 @@ fn inspected_from(row: &Row<'_>) -> Result<Inspected, Failure> {
         floor_version: columns.floor_version,
         is_as_written: row.get::<_, i64>(AFTER_TASK - 1)? == columns.checksum(),
         holder: columns.holder,
-        is_unindexed: columns.running == UNINDEXED_RUN || columns.phase == UNINDEXED_TASK,
+        is_unindexed: columns.head.running == UNINDEXED_RUN || columns.head.phase == UNINDEXED_TASK,
         leased: columns.lease_until.is_some(),
         due: columns.run_at.is_some(),
         closed: columns.closed_at.is_some(),

@@ -15,7 +15,6 @@ mod key_set;
 mod org_secrets;
 mod schemes;
 mod shared_secret;
-mod skills;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tokens;
@@ -42,9 +41,8 @@ pub use certificate::ClientCertificate;
 pub(crate) use ending::OnRefusal;
 pub use identity::Identity;
 pub use issuer::Issuer;
-pub(crate) use schemes::{SchemeSet, Schemes};
+pub(crate) use schemes::{SchemeSet, Schemes, SkillRules};
 pub use shared_secret::SharedSecret;
-pub(crate) use skills::SkillRules;
 pub(crate) use tokens::Tokens;
 pub(crate) use verifiers::{ApiKeyNames, Unidentified, Verifiers};
 

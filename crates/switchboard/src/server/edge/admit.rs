@@ -19,8 +19,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header
 use switchboard_core::dialect::json::write_u64;
 use tracing::Span;
 
-use crate::server::edge::header_names::X_REQUEST_ID;
-use crate::server::edge::present_headers::PresentHeaders;
+use crate::server::edge::headers::{PresentHeaders, X_REQUEST_ID};
 use crate::server::edge::respond::ReplyBody;
 use crate::server::edge::shared::Shared;
 

@@ -3,19 +3,17 @@
 //! order; who calls is found out in `server/authentication`.
 //!
 //! Beside them: `paths` (what a path names), `shared` (what all requests use), `rebased` (links to artifacts
-//! under another name of this machine), `request_log` and `access_log` (what is counted and logged about a request), `request_trace` (the trace it belongs to), `present_headers` and
-//! `identity_headers` (which headers there are, and which are dropped), `operator_check` and `peers` (callers that are known by their address).
+//! under another name of this machine), `request_log` and `access_log` (what is counted and logged about a request), `request_trace` (the trace it belongs to), `headers` (their names, which there
+//! are, and which are dropped), `operator_check` and `peers` (callers that are known by their address).
 
 pub(crate) mod access_log;
 pub(crate) mod admit;
 pub(crate) mod authorize;
 pub(crate) mod budgets;
-pub(crate) mod header_names;
-pub(crate) mod identity_headers;
+pub(crate) mod headers;
 pub(crate) mod operator_check;
 pub(crate) mod paths;
 pub(crate) mod peers;
-pub(crate) mod present_headers;
 pub(crate) mod read;
 pub(crate) mod rebased;
 pub(crate) mod request_log;

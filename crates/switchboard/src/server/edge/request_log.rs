@@ -27,14 +27,13 @@ use crate::server::authentication::{Identity, OnRefusal};
 use crate::server::edge::access_log::{AccessLine, Answered};
 use crate::server::edge::admit::CommonHeaders;
 use crate::server::edge::budgets::Holder;
-use crate::server::edge::header_names::X_REQUEST_ID;
+use crate::server::edge::headers::X_REQUEST_ID;
 use crate::server::edge::request_trace::{RequestTrace, SpanEnd};
 use crate::server::edge::respond::ReplyBody;
 use crate::server::edge::shared::{Mounted, Shared};
 use crate::server::operator::Operations;
 use crate::server::operator::metrics::{Operation, Outcome};
-use crate::server::transport::unread::UnreadReplies;
-use crate::server::transport::unread_service::ServiceReplies;
+use crate::server::transport::unread::{ServiceReplies, UnreadReplies};
 
 /// The way a request came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

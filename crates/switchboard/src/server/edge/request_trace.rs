@@ -10,7 +10,7 @@ use switchboard_engine::ports::Tracer;
 use switchboard_engine::ports::trace::{SpanKind, attribute};
 use switchboard_engine::spans::OpenSpan;
 
-use crate::server::edge::header_names::{TRACEPARENT, TRACESTATE};
+use crate::server::edge::headers::{TRACEPARENT, TRACESTATE};
 use crate::server::edge::request_log::Refused;
 use crate::server::operator::metrics::{Operation, Outcome};
 

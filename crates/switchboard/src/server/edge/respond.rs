@@ -16,10 +16,9 @@ use crate::server::bindings::grpc::stream::GrpcBody;
 use crate::server::bindings::sse::{SseBody, escape_line_ends};
 use crate::server::downloads::DownloadBody;
 use crate::server::edge::access_log::FollowedBody;
-use crate::server::edge::header_names::X_ACCEL_BUFFERING;
+use crate::server::edge::headers::X_ACCEL_BUFFERING;
 use crate::server::edge::request_log::Refused;
-use crate::server::transport::unread::UnreadBody;
-use crate::server::transport::unread_service::ServiceBody;
+use crate::server::transport::unread::{ServiceBody, UnreadBody};
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");

@@ -23,9 +23,8 @@ use crate::server::authentication::{Authenticated, ClientCertificate, Identified
 use crate::server::bindings::{self, Binding};
 use crate::server::downloads;
 use crate::server::edge::admit::{CommonHeaders, admit, named_authority};
-use crate::server::edge::identity_headers::drop_identity_headers;
+use crate::server::edge::headers::{PresentHeaders, drop_identity_headers};
 use crate::server::edge::operator_check::check_operator;
-use crate::server::edge::present_headers::PresentHeaders;
 use crate::server::edge::request_log::{InFlight, Refused, ReplyWatch, RequestRecord};
 use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, http_error};
 use crate::server::edge::route::{Target, named, route};

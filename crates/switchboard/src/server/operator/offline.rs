@@ -11,8 +11,8 @@ use switchboard_core::dialect::Dialect;
 use switchboard_core::error::ProtocolError;
 use switchboard_engine::ports::audit::{AuditEntry, AuditEvent};
 
+use crate::server::edge::headers::PresentHeaders;
 use crate::server::edge::paths::{NamedPath, name_path};
-use crate::server::edge::present_headers::PresentHeaders;
 use crate::server::edge::request_log::RequestRecord;
 use crate::server::edge::respond::{JSON, http_error};
 use crate::server::edge::shared::Head;

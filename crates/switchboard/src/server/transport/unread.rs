@@ -1,23 +1,29 @@
 //! Answers that clients do not read. Over HTTP/1.1 the socket sees it: nothing more can be written ([`WriteStall`]). Over
 //! HTTP/2 the connection goes on while a client gives single streams no window, so each answer notes when its client last took
 //! something of it ([`UnreadBody`]), and one loop for all connections ends those with an answer that stands still
-//! ([`UnreadWatch`]). The connections of an application are not ours: for those see `unread_service`.
+//! ([`UnreadWatch`]).
+//!
+//! The connections of a service in an application are the application's ([`ServiceReplies`]), so nothing here can end them or see
+//! what their sockets take. But HTTP asks a body for its next piece only when there is room for it: an answer is handed on in
+//! pieces, and one that is not asked for its next piece in time is let go. Its memory, its place among the streams and what it
+//! counts in the budgets are free then, and the connection breaks off at the next attempt to go on.
+//!
+//! Both have a list of the answers that are not read to their end ([`Watched`]), when the client of each last took something
+//! ([`Progress`]), and the body in pieces ([`Pieces`]).
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use std::{fmt, io};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::read_progress::{NotRead, PROGRESS_BYTES_MIN, Pieces, Progress, Watched};
-use super::unread_service::ServiceReplies;
 use crate::server::edge::respond::ReplyBody;
 
 /// How often the loop looks, in parts of that time.
@@ -209,4 +215,234 @@ impl Drop for Piece {
         self.reply.pieces.fetch_sub(1, Relaxed);
         self.reply.progress.made(self.of.replies.now_s());
     }
+}
+
+/// The answers of a service that are not read to their end.
+pub(crate) struct ServiceReplies {
+    replies: Watched<HeldReply>,
+}
+
+struct HeldReply {
+    /// None once it was let go.
+    left: Mutex<Option<Unsent>>,
+    progress: Progress,
+}
+
+struct Unsent {
+    pieces: Pieces,
+    /// Who waits for the next piece.
+    waker: Option<Waker>,
+}
+
+impl ServiceReplies {
+    pub(crate) fn new(since: Instant) -> Self {
+        Self { replies: Watched::new(since) }
+    }
+
+    /// The body of an answer, watched unless it is small.
+    pub(crate) fn watch(self: &Arc<Self>, body: ReplyBody) -> ReplyBody {
+        if body.is_end_stream() || matches!(&body, ReplyBody::Whole(bytes) if bytes.len() <= PROGRESS_BYTES_MIN) {
+            return body;
+        }
+        let left = Mutex::new(Some(Unsent { pieces: Pieces::of(body), waker: None }));
+        let reply = Arc::new(HeldReply { left, progress: Progress::new(self.replies.now_s()) });
+        self.replies.add(&reply);
+        ReplyBody::Service(Box::new(ServiceBody { reply, of: self.clone() }))
+    }
+
+    /// Lets go of the answers that were not asked for anything for so long. Returns how many.
+    fn let_go(&self, patience_s: u64) -> u64 {
+        let now_s = self.replies.now_s();
+        let is_late = |reply: &Arc<HeldReply>| !reply.progress.is_idle() && reply.progress.is_late(now_s, patience_s);
+        let mut count = 0;
+        for reply in self.replies.alive().into_iter().filter(is_late) {
+            // Dropped outside of the lock: the end of a stream may take other locks.
+            let unsent = lock(&reply.left).take();
+            count += u64::from(unsent.is_some());
+            if let Some(Unsent { waker: Some(waker), .. }) = unsent {
+                waker.wake();
+            }
+        }
+        count
+    }
+}
+
+/// The body of an answer of a service, which is let go if nothing asks for it.
+pub struct ServiceBody {
+    reply: Arc<HeldReply>,
+    of: Arc<ServiceReplies>,
+}
+
+impl fmt::Debug for ServiceBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceBody").finish_non_exhaustive()
+    }
+}
+
+impl ServiceBody {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.reply.progress.made(self.of.replies.now_s());
+        let mut left = lock(&self.reply.left);
+        let Some(Unsent { pieces, waker }) = &mut *left else {
+            return Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::TimedOut, NotRead))));
+        };
+        if let Some(other) = pieces.fill(cx, &self.reply.progress) {
+            if other.is_pending() {
+                *waker = Some(cx.waker().clone());
+            }
+            return other;
+        }
+        if pieces.rest.len() <= PROGRESS_BYTES_MIN {
+            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut pieces.rest)))));
+        }
+        // A copy, because a part of the answer that HTTP holds would keep the whole of it.
+        let piece = Bytes::copy_from_slice(&pieces.rest[..PROGRESS_BYTES_MIN]);
+        pieces.rest.advance(PROGRESS_BYTES_MIN);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        lock(&self.reply.left).as_ref().is_some_and(|left| left.pieces.is_done())
+    }
+
+    pub(crate) fn hint(&self) -> SizeHint {
+        lock(&self.reply.left).as_ref().map_or_else(SizeHint::default, |left| left.pieces.hint())
+    }
+}
+
+/// How much of an answer a client takes, at least, in the time after which it counts as not reading. It is also the size of the
+/// pieces in which answers are handed to HTTP/2: that of its usual frame.
+const PROGRESS_BYTES_MIN: usize = 16 << 10;
+
+/// Lists shorter than this are not searched for what is gone.
+const TIDY_FROM: usize = 64;
+
+/// Why an answer was given up.
+#[derive(Debug)]
+struct NotRead;
+
+impl fmt::Display for NotRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the client did not read its answer")
+    }
+}
+
+impl std::error::Error for NotRead {}
+
+/// What is watched for as long as something else keeps it.
+struct Watched<T> {
+    since: Instant,
+    list: Mutex<WatchList<T>>,
+}
+
+struct WatchList<T> {
+    entries: Vec<Weak<T>>,
+    /// How long the list grows before those that are gone are removed: to twice its length after the last time.
+    tidy_at: usize,
+}
+
+impl<T> Watched<T> {
+    /// `since` is when the server began.
+    fn new(since: Instant) -> Self {
+        Self { since, list: Mutex::new(WatchList { entries: Vec::new(), tidy_at: TIDY_FROM }) }
+    }
+
+    /// The seconds since the server began.
+    fn now_s(&self) -> u32 {
+        u32::try_from(self.since.elapsed().as_secs()).unwrap_or(u32::MAX)
+    }
+
+    fn add(&self, entry: &Arc<T>) {
+        let mut list = lock(&self.list);
+        if list.entries.len() >= list.tidy_at {
+            list.entries.retain(|entry| entry.strong_count() > 0);
+            list.tidy_at = (list.entries.len() * 2).max(TIDY_FROM);
+        }
+        list.entries.push(Arc::downgrade(entry));
+    }
+
+    /// Those that are still there.
+    fn alive(&self) -> Vec<Arc<T>> {
+        let mut list = lock(&self.list);
+        list.entries.retain(|entry| entry.strong_count() > 0);
+        list.entries.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// When the client of an answer last took something of it.
+struct Progress {
+    /// Whether the body has nothing to send now.
+    is_idle: AtomicBool,
+    /// In seconds since the server began.
+    at_s: AtomicU32,
+}
+
+impl Progress {
+    fn new(now_s: u32) -> Self {
+        Self { is_idle: AtomicBool::new(false), at_s: AtomicU32::new(now_s) }
+    }
+
+    fn made(&self, now_s: u32) {
+        self.at_s.store(now_s, Relaxed);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.is_idle.load(Relaxed)
+    }
+
+    /// Whether there was none for so long.
+    fn is_late(&self, now_s: u32, patience_s: u64) -> bool {
+        u64::from(now_s.saturating_sub(self.at_s.load(Relaxed))) > patience_s
+    }
+}
+
+/// A body that is handed on in pieces.
+struct Pieces {
+    body: ReplyBody,
+    /// What of the body's last frame was not handed on yet.
+    rest: Bytes,
+}
+
+impl Pieces {
+    fn of(body: ReplyBody) -> Self {
+        Self { body, rest: Bytes::new() }
+    }
+
+    /// Asks the body for its next bytes if none are left. None if there are some in `rest`; otherwise what the body says in
+    /// place of bytes.
+    fn fill(&mut self, cx: &mut Context<'_>, progress: &Progress) -> Option<Poll<Option<io::Result<Frame<Bytes>>>>> {
+        if !self.rest.is_empty() {
+            return None;
+        }
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        progress.is_idle.store(polled.is_pending(), Relaxed);
+        match polled {
+            Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                Ok(bytes) => {
+                    self.rest = bytes;
+                    None
+                }
+                Err(trailers) => Some(Poll::Ready(Some(Ok(trailers)))),
+            },
+            other => Some(other),
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn hint(&self) -> SizeHint {
+        let (rest, inner) = (self.rest.len() as u64, self.body.size_hint());
+        let mut hint = SizeHint::new();
+        hint.set_lower(inner.lower() + rest);
+        if let Some(upper) = inner.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::call::{Request, SendMessage};
 use crate::dialect::compat::{beginning_a_task, without_webhook};
-use crate::dialect::json::{Check, DecodeLimits, Object, Text, read_params, unknown_method};
+use crate::dialect::json::{Check, DecodeLimits, Object, Text, params_or_empty, read_params, unknown_method};
 use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall};
 use crate::error::ProtocolError;
 use crate::model::Message;
@@ -29,7 +29,7 @@ const METHODS: [&str; 4] = ["message/send", "message/stream", "tasks/get", "task
 /// # Errors
 /// [`ProtocolError::MethodNotFound`], or [`ProtocolError::InvalidParams`].
 pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) -> Result<Call, ProtocolError> {
-    let text = params.filter(|params| *params != "null").unwrap_or("{}");
+    let text = params_or_empty(params);
     let mut check = Check::new(limits);
     let call = match method {
         "message/send" => send_message(&mut check, read_params(text)?)?,

@@ -16,7 +16,7 @@ use crate::dialect::compat::streamed_task::{StreamEvent, StreamedTask, TaskChang
 use crate::dialect::json::{
     Check, DecodeLimits, List, Obj, Object, Text, excerpt, read_body, write_array, write_timestamp,
 };
-use crate::dialect::outgoing::no_call;
+use crate::dialect::outgoing::read_task_reply;
 use crate::error::ProtocolError;
 use crate::model::{
     Artifact, ArtifactView, Dialect, FAILED_UNTOLD, Message, Part, PartContent, Role, StatusUpdate, Task, TaskId,
@@ -209,21 +209,14 @@ struct WireArtifact<'a> {
 /// # Errors
 /// As [`read_task`], or [`ProtocolError::UnsupportedOperation`] for a request that the dialect does not have.
 pub fn read_reply(request: &Request, text: &[u8], limits: &DecodeLimits) -> Result<Reply, ProtocolError> {
-    match request {
-        Request::SendMessage(_) | Request::SendStreamingMessage(_) => {
-            read_task(text, limits).map(|task| Reply::SentTask(TaskView::whole(task.into())))
-        }
-        Request::GetTask { .. } | Request::CancelTask { .. } => {
-            read_task(text, limits).map(|task| Reply::Task(TaskView::whole(task.into())))
-        }
-        Request::ListTasks(_)
-        | Request::SubscribeToTask { .. }
-        | Request::CreatePushConfig(_)
-        | Request::GetPushConfig { .. }
-        | Request::ListPushConfigs { .. }
-        | Request::DeletePushConfig { .. }
-        | Request::GetExtendedAgentCard => Err(no_call(request, NAME)),
-    }
+    let has_call = matches!(
+        request,
+        Request::SendMessage(_)
+            | Request::SendStreamingMessage(_)
+            | Request::GetTask { .. }
+            | Request::CancelTask { .. }
+    );
+    read_task_reply(request, NAME, has_call, || read_task(text, limits))
 }
 
 /// Reads an event of a stream: a whole task or, if it shows neither conversation nor artifacts, its status alone.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{Reply, Request};
 use crate::dialect::json::{Check, DecodeLimits, List, Obj, Text, append, excerpt, read_body};
-use crate::dialect::outgoing::no_call;
+use crate::dialect::outgoing::read_task_reply;
 use crate::error::ProtocolError;
 use crate::model::{
     self, Dialect, Role, TaskState, TaskStatus, TaskView, Update, conversation, from_conversation, in_words,
@@ -93,19 +93,8 @@ pub fn encode_task(view: &TaskView, out: &mut Vec<u8>) {
 /// # Errors
 /// As [`read_task`], or [`ProtocolError::UnsupportedOperation`] for a request that the dialect does not have.
 pub fn read_reply(request: &Request, text: &[u8], limits: &DecodeLimits) -> Result<Reply, ProtocolError> {
-    match request {
-        Request::SendMessage(_) => read_task(text, limits).map(|task| Reply::SentTask(TaskView::whole(task.into()))),
-        Request::GetTask { .. } => read_task(text, limits).map(|task| Reply::Task(TaskView::whole(task.into()))),
-        Request::SendStreamingMessage(_)
-        | Request::ListTasks(_)
-        | Request::CancelTask { .. }
-        | Request::SubscribeToTask { .. }
-        | Request::CreatePushConfig(_)
-        | Request::GetPushConfig { .. }
-        | Request::ListPushConfigs { .. }
-        | Request::DeletePushConfig { .. }
-        | Request::GetExtendedAgentCard => Err(no_call(request, NAME)),
-    }
+    let has_call = matches!(request, Request::SendMessage(_) | Request::GetTask { .. });
+    read_task_reply(request, NAME, has_call, || read_task(text, limits))
 }
 
 /// Reads a task as an update: this dialect has no streams, and clients follow a task by polling it.

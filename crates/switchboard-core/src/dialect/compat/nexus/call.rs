@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{Request, SendMessage};
 use crate::dialect::compat::without_webhook;
-use crate::dialect::json::{Check, DecodeLimits, Obj, Text, read_params, unknown_method};
+use crate::dialect::json::{Check, DecodeLimits, Obj, Text, params_or_empty, read_params, unknown_method};
 use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall};
 use crate::error::ProtocolError;
 use crate::model::{self, Role, TaskId};
@@ -49,7 +49,7 @@ struct SendParams<'a> {
 /// # Errors
 /// [`ProtocolError::MethodNotFound`], or [`ProtocolError::InvalidParams`].
 pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) -> Result<Call, ProtocolError> {
-    let text = params.filter(|params| *params != "null").unwrap_or("{}");
+    let text = params_or_empty(params);
     let mut check = Check::new(limits);
     let call = match method {
         "message/send" => send_message(&mut check, read_params(text)?, false),

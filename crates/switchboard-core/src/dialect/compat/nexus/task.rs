@@ -13,7 +13,7 @@ use super::part::Part;
 use crate::call::{Reply, Request};
 use crate::dialect::compat::streamed_task::{StreamEvent, StreamedTask, TaskChange};
 use crate::dialect::json::{Check, DecodeLimits, List, Obj, Text, append, excerpt, read_body};
-use crate::dialect::outgoing::no_call;
+use crate::dialect::outgoing::read_task_reply;
 use crate::error::ProtocolError;
 use crate::model::{
     self, ArtifactView, Dialect, Role, TaskState, TaskStatus, TaskView, Timestamp, Update, conversation,
@@ -115,20 +115,15 @@ pub(super) fn put<T: Serialize>(out: &mut Vec<u8>, form: &T) {
 /// # Errors
 /// As [`read_task`], or [`ProtocolError::UnsupportedOperation`] for a request that the dialect does not have.
 pub fn read_reply(request: &Request, text: &[u8], limits: &DecodeLimits) -> Result<Reply, ProtocolError> {
-    match request {
-        Request::SendMessage(_) | Request::SendStreamingMessage(_) => {
-            read_task(text, limits).map(|task| Reply::SentTask(TaskView::whole(task.into())))
-        }
-        Request::GetTask { .. } | Request::CancelTask { .. } | Request::SubscribeToTask { .. } => {
-            read_task(text, limits).map(|task| Reply::Task(TaskView::whole(task.into())))
-        }
-        Request::ListTasks(_)
-        | Request::CreatePushConfig(_)
-        | Request::GetPushConfig { .. }
-        | Request::ListPushConfigs { .. }
-        | Request::DeletePushConfig { .. }
-        | Request::GetExtendedAgentCard => Err(no_call(request, NAME)),
-    }
+    let has_call = matches!(
+        request,
+        Request::SendMessage(_)
+            | Request::SendStreamingMessage(_)
+            | Request::GetTask { .. }
+            | Request::CancelTask { .. }
+            | Request::SubscribeToTask { .. }
+    );
+    read_task_reply(request, NAME, has_call, || read_task(text, limits))
 }
 
 /// Reads an update of a stream, which is a whole task.

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::call::{Request, SendMessage};
 use crate::dialect::compat::{beginning_a_task, without_webhook};
-use crate::dialect::json::{Check, DecodeLimits, List, Members, Object};
+use crate::dialect::json::{Check, DecodeLimits, List, Members, Object, params_or_empty};
 use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall};
 use crate::error::ProtocolError;
 use crate::model::{Message, Part, Role, TaskId};
@@ -28,7 +28,7 @@ pub enum Call {
 /// [`ProtocolError::InvalidRequest`] for params that are no object, [`ProtocolError::MethodNotFound`],
 /// [`ProtocolError::InvalidParams`] with one violation, or [`ProtocolError::TaskNotFound`] for an id that is no text.
 pub fn decode_call(method: &str, params: Option<&str>, limits: &DecodeLimits) -> Result<Call, ProtocolError> {
-    let text = params.filter(|params| *params != "null").unwrap_or("{}");
+    let text = params_or_empty(params);
     let Some(Members(params)) = Members::read(text) else {
         return Err(ProtocolError::InvalidRequest { reason: "'params' must be an object".to_owned() });
     };

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::call::{Reply, Request};
 use crate::dialect::json::{Check, DecodeLimits, List, Obj, Object, Text, excerpt, read_body, write_array, write_str};
-use crate::dialect::outgoing::no_call;
+use crate::dialect::outgoing::read_task_reply;
 use crate::error::ProtocolError;
 use crate::model::{
     Artifact, ArtifactView, Dialect, FAILED_UNTOLD, Message, Part, Role, TIMED_OUT, Task, TaskState, TaskStatus,
@@ -194,20 +194,8 @@ struct WireArtifact<'a> {
 /// # Errors
 /// As [`read_task`], or [`ProtocolError::UnsupportedOperation`] for a request that the dialect does not have.
 pub fn read_reply(request: &Request, text: &[u8], limits: &DecodeLimits) -> Result<Reply, ProtocolError> {
-    match request {
-        Request::SendMessage(_) => read_task(text, limits).map(|task| Reply::SentTask(TaskView::whole(task.into()))),
-        Request::GetTask { .. } | Request::CancelTask { .. } => {
-            read_task(text, limits).map(|task| Reply::Task(TaskView::whole(task.into())))
-        }
-        Request::SendStreamingMessage(_)
-        | Request::ListTasks(_)
-        | Request::SubscribeToTask { .. }
-        | Request::CreatePushConfig(_)
-        | Request::GetPushConfig { .. }
-        | Request::ListPushConfigs { .. }
-        | Request::DeletePushConfig { .. }
-        | Request::GetExtendedAgentCard => Err(no_call(request, NAME)),
-    }
+    let has_call = matches!(request, Request::SendMessage(_) | Request::GetTask { .. } | Request::CancelTask { .. });
+    read_task_reply(request, NAME, has_call, || read_task(text, limits))
 }
 
 /// Reads a task as an update: this dialect has no streams.

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::{Addressee, CompatCall, CompatDialect, CompatPath, PlainCall, Sent};
 use crate::server::bindings::Rejection;
 use crate::server::cards::Subject;
-use crate::server::edge::header_names::X_SOURCE_AGENT;
+use crate::server::edge::headers::X_SOURCE_AGENT;
 use crate::server::edge::respond::{JSON, ReplyBody, http_error, json};
 use crate::server::edge::shared::{Mounted, Site};
 use crate::server::uri::decode;

@@ -22,7 +22,7 @@ use self::status::GrpcStatus;
 use self::stream::GrpcBody;
 use super::{Binding, Envelope, Rejection};
 use crate::server::cards;
-use crate::server::edge::header_names::grpc::{ENCODING, FIRST_EVENT_ID, TIMEOUT};
+use crate::server::edge::headers::grpc::{ENCODING, FIRST_EVENT_ID, TIMEOUT};
 use crate::server::edge::request_log::Refused;
 use crate::server::edge::respond::{ReplyBody, text};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};

@@ -8,7 +8,7 @@ use switchboard_core::model::Vocabulary;
 
 use super::stream::GrpcBody;
 use crate::server::authentication::BEARER_CHALLENGE;
-use crate::server::edge::header_names::grpc::{ACCEPT_ENCODING, MESSAGE, STATUS, STATUS_DETAILS};
+use crate::server::edge::headers::grpc::{ACCEPT_ENCODING, MESSAGE, STATUS, STATUS_DETAILS};
 use crate::server::edge::respond::ReplyBody;
 
 /// The status that ends a call.

@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::status::GrpcStatus;
 use crate::server::edge::budgets::StreamHold;
-use crate::server::edge::header_names::LAST_EVENT_ID;
+use crate::server::edge::headers::LAST_EVENT_ID;
 use crate::server::operator::metrics::Metrics;
 
 /// The body of a gRPC answer.
