@@ -3,24 +3,26 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{KeyPair as RsaKeyPair, KeySize};
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_2048_8192_SHA256,
-    RSA_PKCS1_SHA256, UnparsedPublicKey,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, ParsedPublicKey,
+    RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, UnparsedPublicKey,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+
+use crate::figures::median;
 
 const SECRET: &str = "a-secret-of-the-benchmark-alone";
 const TOKEN: &str = "a-token-of-the-benchmark-alone";
 const ISSUER: &str = "https://login.example";
 const AUDIENCE: &str = "agents";
-/// The server remembers fewer tokens than these, so that none of them is known when its turn comes again.
-const FRESH_TOKENS: usize = 20_000;
+/// The server remembers which tokens it saw once for fewer than these, so that almost none is known when its turn comes again.
+const FRESH_TOKENS: usize = 40_000;
 /// How long a token is good: longer than a run.
 const LIFE: Duration = Duration::from_secs(86_400);
 
@@ -33,14 +35,24 @@ pub(crate) struct Kind {
     /// One after the other, and then again from the first. None sends no credential.
     pub(crate) credentials: Vec<String>,
     /// What the signature alone takes, where the goal is that.
-    pub(crate) signature: Option<Duration>,
+    pub(crate) signature: Option<Verification>,
     /// The most that it may add to a request, in µs of CPU.
     pub(crate) goal_us: Option<f64>,
 }
 
+/// How long it takes to verify one signature.
+#[derive(Clone, Copy)]
+pub(crate) struct Verification {
+    /// With the key as bytes, which are parsed each time.
+    pub(crate) unparsed_us: f64,
+    /// With a key that was parsed before, as the server does it.
+    pub(crate) parsed_us: f64,
+}
+
 /// The kinds, in the order of the table.
-pub(crate) const KINDS: [(&str, Proof); 8] = [
+pub(crate) const KINDS: [(&str, Proof); 9] = [
     ("none", Proof::None),
+    ("none, repeats recognised", Proof::NoneRecognised),
     ("static token", Proof::Token),
     ("HS256, known", Proof::Known(Algorithm::Hs256)),
     ("HS256, fresh", Proof::Fresh(Algorithm::Hs256)),
@@ -54,6 +66,8 @@ pub(crate) const KINDS: [(&str, Proof); 8] = [
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Proof {
     None,
+    /// Nothing either; but repeats of a message are recognised by its id, as they are for callers who are known.
+    NoneRecognised,
     Token,
     /// A JSON Web Token that the server has verified before.
     Known(Algorithm),
@@ -130,7 +144,7 @@ impl Signer {
     }
 
     /// What it takes to verify one signature, as the median of many.
-    fn verification(&self) -> Result<Option<Duration>> {
+    fn verification(&self) -> Result<Option<Verification>> {
         let text = "x".repeat(200);
         let signature = self.sign(&text)?;
         let (algorithm, key): (&'static dyn aws_lc_rs::signature::VerificationAlgorithm, &[u8]) = match self {
@@ -138,16 +152,22 @@ impl Signer {
             Self::Ec(pair) => (&ECDSA_P256_SHA256_FIXED, pair.public_key().as_ref()),
             Self::Rsa(pair) => (&RSA_PKCS1_2048_8192_SHA256, pair.public_key().as_ref()),
         };
-        let key = UnparsedPublicKey::new(algorithm, key);
-        let mut taken = Vec::new();
-        for _ in 0..1_000 {
-            let began = Instant::now();
-            key.verify(text.as_bytes(), &signature).map_err(|_| anyhow!("a good signature was refused"))?;
-            taken.push(began.elapsed());
-        }
-        taken.sort();
-        Ok(taken.get(taken.len() / 2).copied())
+        let (unparsed, parsed) = (UnparsedPublicKey::new(algorithm, key), ParsedPublicKey::new(algorithm, key)?);
+        let unparsed_us = median_us(|| unparsed.verify(text.as_bytes(), &signature).is_ok())?;
+        let parsed_us = median_us(|| parsed.verify_sig(text.as_bytes(), &signature).is_ok())?;
+        Ok(Some(Verification { unparsed_us, parsed_us }))
     }
+}
+
+/// The median of how long it takes to verify a good signature, in µs.
+fn median_us(verify: impl Fn() -> bool) -> Result<f64> {
+    let mut taken = Vec::new();
+    for _ in 0..1_000 {
+        let began = Instant::now();
+        ensure!(verify(), "a good signature was refused");
+        taken.push(began.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(median(taken))
 }
 
 impl Kind {
@@ -163,6 +183,12 @@ impl Kind {
         };
         let (algorithm, count) = match proof {
             Proof::None => return Ok(kind),
+            Proof::NoneRecognised => {
+                let file = folder.join("switchboard.toml");
+                std::fs::write(&file, "[[agent]]\nname = \"Demo\"\nidempotency = \"message-id\"\n")?;
+                kind.arguments = vec!["--config".to_owned(), file.display().to_string()];
+                return Ok(kind);
+            }
             Proof::Token => {
                 let file = folder.join("tokens.txt");
                 std::fs::write(&file, format!("{TOKEN} alice\n"))?;
@@ -186,9 +212,9 @@ impl Kind {
             Proof::Fresh(Algorithm::Hs256) => Some(4.0),
             Proof::Fresh(_) => {
                 kind.signature = signer.verification()?;
-                kind.signature.map(|alone| alone.as_secs_f64() * 1e6)
+                kind.signature.map(|alone| alone.unparsed_us)
             }
-            Proof::None | Proof::Token | Proof::Known(_) => Some(1.0),
+            Proof::None | Proof::NoneRecognised | Proof::Token | Proof::Known(_) => Some(1.0),
         };
         kind.credentials = (0..count).map(|number| signer.token(number)).collect::<Result<_>>()?;
         Ok(kind)

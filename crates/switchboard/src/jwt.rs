@@ -1,6 +1,8 @@
 //! JSON Web Tokens (RFC 7519) in their compact form: taking one apart, without believing anything it says yet. For servers, and for
 //! receivers of webhooks.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
@@ -26,7 +28,7 @@ pub(crate) struct Unverified<'a> {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Header {
-    pub(crate) alg: String,
+    pub(crate) alg: Cow<'static, str>,
     pub(crate) kid: Option<String>,
     typ: Option<String>,
     crit: Option<IgnoredAny>,
@@ -55,7 +57,7 @@ impl<'a> Unverified<'a> {
         let (header, claims) = signed.split_once('.')?;
         let header = match header {
             // The most common header is compared without parsing it.
-            HS256_ALONE => Header { alg: "HS256".to_owned(), kid: None, typ: None, crit: None },
+            HS256_ALONE => Header { alg: Cow::Borrowed("HS256"), kid: None, typ: None, crit: None },
             header => serde_json::from_slice(&decode(header)?).ok().filter(Header::is_of_access_token)?,
         };
         Some(Self { header, signed: signed.as_bytes(), claims: decode(claims)?, signature: decode(signature)? })
@@ -67,20 +69,14 @@ fn decode(part: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(part).ok()
 }
 
-/// The audiences of a token: one, or a list.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Audiences {
-    One(String),
-    Several(Vec<String>),
-}
-
-impl Audiences {
-    pub(crate) fn has(&self, is_ours: impl Fn(&str) -> bool) -> bool {
-        match self {
-            Self::One(audience) => is_ours(audience),
-            Self::Several(audiences) => audiences.iter().any(|audience| is_ours(audience)),
+/// Whether one of the audiences of a token is ours: there is one text, or a list of texts.
+pub(crate) fn has_audience(aud: &Value, is_ours: impl Fn(&str) -> bool) -> bool {
+    match aud {
+        Value::String(audience) => is_ours(audience),
+        Value::Array(audiences) => {
+            audiences.iter().all(Value::is_string) && audiences.iter().filter_map(Value::as_str).any(is_ours)
         }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
     }
 }
 

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
-    RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384,
-    RSA_PSS_2048_8192_SHA512, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED, ED25519, ParsedPublicKey,
+    RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256,
+    RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, RsaParameters, RsaPublicKeyComponents,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -32,6 +32,19 @@ pub(crate) enum Algorithm {
 }
 
 impl Algorithm {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Rs256,
+        Self::Rs384,
+        Self::Rs512,
+        Self::Ps256,
+        Self::Ps384,
+        Self::Ps512,
+        Self::Es256,
+        Self::Es384,
+        Self::Es512,
+        Self::EdDsa,
+    ];
+
     /// By its name in a header (RFC 7518, RFC 8037, RFC 9864).
     pub(crate) fn named(name: &str) -> Option<Self> {
         match name {
@@ -64,13 +77,25 @@ impl Algorithm {
 }
 
 /// One public key.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) struct Key {
     pub(crate) id: Option<String>,
     /// What the key is for, where it says so; none is whatever its kind fits.
     algorithm: Option<Algorithm>,
     material: Material,
+    /// The key for each algorithm that it fits. It is parsed once, because to parse it takes about as long as to verify a signature.
+    parsed: Vec<(Algorithm, ParsedPublicKey)>,
 }
+
+impl PartialEq for Key {
+    /// What was parsed follows from the rest.
+    fn eq(&self, other: &Self) -> bool {
+        let Self { id, algorithm, material, parsed: _ } = self;
+        (id, algorithm, material) == (&other.id, &other.algorithm, &other.material)
+    }
+}
+
+impl Eq for Key {}
 
 #[derive(Clone, PartialEq, Eq)]
 enum Material {
@@ -86,26 +111,44 @@ enum Material {
     },
 }
 
+impl Material {
+    /// The key as this algorithm needs it; none if it is of another kind.
+    fn parse(&self, algorithm: Algorithm) -> Option<ParsedPublicKey> {
+        let parsed = match (self, algorithm) {
+            (Self::P256(key) | Self::Spki(key), Algorithm::Es256) => {
+                ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key)
+            }
+            (Self::P384(key) | Self::Spki(key), Algorithm::Es384) => {
+                ParsedPublicKey::new(&ECDSA_P384_SHA384_FIXED, key)
+            }
+            (Self::P521(key) | Self::Spki(key), Algorithm::Es512) => {
+                ParsedPublicKey::new(&ECDSA_P521_SHA512_FIXED, key)
+            }
+            (Self::Ed25519(key) | Self::Spki(key), Algorithm::EdDsa) => ParsedPublicKey::new(&ED25519, key),
+            (Self::Spki(key), rsa) => ParsedPublicKey::new(rsa.rsa()?, key),
+            (Self::Rsa { n, e }, rsa) => RsaPublicKeyComponents { n, e }.to_parsed_public_key(rsa.rsa()?),
+            (Self::P256(_) | Self::P384(_) | Self::P521(_) | Self::Ed25519(_), _) => return None,
+        };
+        parsed.ok()
+    }
+}
+
 impl Key {
+    fn new(id: Option<String>, algorithm: Option<Algorithm>, material: Material) -> Self {
+        let fitting = Algorithm::ALL.into_iter().filter(|one| algorithm.is_none_or(|own| own == *one));
+        let parsed = fitting.filter_map(|algorithm| Some((algorithm, material.parse(algorithm)?))).collect();
+        Self { id, algorithm, material, parsed }
+    }
+
+    /// Whether a token may be signed with it which names this key, or none in particular.
+    pub(crate) fn fits(&self, key_id: Option<&str>) -> bool {
+        key_id.is_none() || self.id.is_none() || self.id.as_deref() == key_id
+    }
+
     /// Whether this is the signature of this text by this key.
     pub(crate) fn verifies(&self, algorithm: Algorithm, text: &[u8], signature: &[u8]) -> bool {
-        if self.algorithm.is_some_and(|own| own != algorithm) {
-            return false;
-        }
-        let with = |algorithm: &'static dyn VerificationAlgorithm, key: &[u8]| {
-            UnparsedPublicKey::new(algorithm, key).verify(text, signature).is_ok()
-        };
-        match (&self.material, algorithm) {
-            (Material::P256(key) | Material::Spki(key), Algorithm::Es256) => with(&ECDSA_P256_SHA256_FIXED, key),
-            (Material::P384(key) | Material::Spki(key), Algorithm::Es384) => with(&ECDSA_P384_SHA384_FIXED, key),
-            (Material::P521(key) | Material::Spki(key), Algorithm::Es512) => with(&ECDSA_P521_SHA512_FIXED, key),
-            (Material::Ed25519(key) | Material::Spki(key), Algorithm::EdDsa) => with(&ED25519, key),
-            (Material::Spki(key), rsa) => rsa.rsa().is_some_and(|rsa| with(rsa, key)),
-            (Material::Rsa { n, e }, rsa) => {
-                rsa.rsa().is_some_and(|rsa| RsaPublicKeyComponents { n, e }.verify(rsa, text, signature).is_ok())
-            }
-            (Material::P256(_) | Material::P384(_) | Material::P521(_) | Material::Ed25519(_), _) => false,
-        }
+        let parsed = self.parsed.iter().find(|(fitting, _)| *fitting == algorithm);
+        parsed.is_some_and(|(_, key)| key.verify_sig(text, signature).is_ok())
     }
 }
 
@@ -195,7 +238,7 @@ fn read_jwk(json: serde_json::Value) -> Option<Key> {
         }
         _ => return None,
     };
-    Some(Key { id: kid, algorithm, material })
+    Some(Key::new(kid, algorithm, material))
 }
 
 /// The public keys of a text in PEM form (`-----BEGIN PUBLIC KEY-----`).
@@ -203,7 +246,7 @@ pub(crate) fn read_pem(id: Option<&str>, pem: &[u8]) -> Result<Vec<Key>, KeyErro
     let unread = |error| KeyError(format!("the keys are not in PEM form: {error}"));
     let keys = SubjectPublicKeyInfoDer::pem_slice_iter(pem).map(|key| {
         let material = Material::Spki(key.map_err(unread)?.as_ref().to_vec());
-        Ok(Key { id: id.map(str::to_owned), algorithm: None, material })
+        Ok(Key::new(id.map(str::to_owned), None, material))
     });
     let keys = keys.collect::<Result<Vec<_>, _>>()?;
     if keys.is_empty() {

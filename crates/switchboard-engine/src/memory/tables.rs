@@ -1,6 +1,7 @@
 //! The tables of the memory store, and its only write path: a commit is checked completely before anything is changed.
 //! Ordered sets beside the records let listing, claiming and evicting read only the entries they return.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -25,7 +26,9 @@ pub(super) struct Tables {
     pub(super) records: HashMap<TaskKey, Record, IdHash>,
     /// Seeded: in some dialects clients choose ids.
     by_id: HashMap<TaskId, TaskKey, SeededHash>,
-    accepted: HashMap<[u8; 32], (TaskKey, Accept), IdHash>,
+    /// Which record has accepted the message of an idempotency key. The rest of what is known of the key is in the record, so that this
+    /// table stays small: every send of a named caller reads and writes it at a place of its own.
+    accepted: HashMap<[u8; 32], TaskKey, IdHash>,
     /// The tasks of each scope, by status time, without records that are not tasks yet.
     pub(super) listed: HashMap<Arc<Scope>, BTreeSet<(Timestamp, TaskKey)>, IdHash>,
     /// Runs at work or waiting to be resumed, by the time at which they may be claimed.
@@ -63,7 +66,7 @@ pub(super) struct Record {
     /// Set while a run is at work or waits to be resumed.
     pub(super) lease: Option<Lease>,
     pub(super) webhooks: Vec<Webhook>,
-    pub(super) accepts: Vec<[u8; 32]>,
+    accepts: Vec<Accept>,
     /// The commit that began or last replaced each artifact. Most artifacts begin in the first commit, and those are
     /// left out.
     pub(super) begun: BTreeMap<ArtifactId, u64>,
@@ -287,10 +290,14 @@ impl Tables {
             }
         };
         if let Some(accept) = commit.accept {
+            self.accepted.insert(accept.key, key);
             if let Some(record) = self.records.get_mut(&key) {
-                record.accepts.push(accept.key);
+                // A key may be used again when its window has passed.
+                record.accepts.retain(|before| before.key != accept.key);
+                // Most records accept one message.
+                record.accepts.reserve_exact(1);
+                record.accepts.push(accept);
             }
-            self.accepted.insert(accept.key, (key, accept));
             self.stats.rows_written += 1;
         }
         self.stats.rows_written += 2;
@@ -415,7 +422,7 @@ impl Tables {
             self.drop_webhook(webhook);
         }
         for accept in &record.accepts {
-            self.accepted.remove(accept);
+            forget(&mut self.accepted, &accept.key, key);
         }
         true
     }
@@ -447,23 +454,42 @@ impl Tables {
     }
 
     pub(super) fn find_accepted(&self, key: &[u8; 32], now: Timestamp) -> Option<Accepted> {
-        let (task, accept) = self.accepted.get(key)?;
-        let task_id = self.records.get(task)?.head.id.clone();
-        let Accept { digest, turn, after_seq, expires, .. } = *accept;
+        let record = self.records.get(self.accepted.get(key)?)?;
+        let Accept { digest, turn, after_seq, expires, .. } =
+            *record.accepts.iter().find(|accept| accept.key == *key)?;
+        let task_id = record.head.id.clone();
         (expires > now || now < self.held_until).then_some(Accepted { task_id, digest, turn, after_seq })
     }
 
     /// Forgets idempotency keys whose window has passed, at most `limit`.
     pub(super) fn forget_accepted(&mut self, now: Timestamp, limit: usize) -> usize {
-        let expired = self.accepted.iter().filter(|(_, (_, accept))| accept.expires <= now);
-        let expired: Vec<_> = expired.map(|(key, (task, _))| (*key, *task)).take(limit).collect();
-        for (key, task) in &expired {
-            self.accepted.remove(key);
-            if let Some(record) = self.records.get_mut(task) {
-                record.accepts.retain(|accept| accept != key);
+        if self.accepted.is_empty() {
+            return 0;
+        }
+        let mut forgotten = 0;
+        for (key, record) in &mut self.records {
+            record.accepts.retain(|accept| {
+                let is_kept = accept.expires > now || forgotten >= limit;
+                if !is_kept {
+                    forget(&mut self.accepted, &accept.key, *key);
+                    forgotten += 1;
+                }
+                is_kept
+            });
+            if forgotten >= limit {
+                break;
             }
         }
-        expired.len()
+        forgotten
+    }
+}
+
+/// Forgets an idempotency key of a record, unless another one has it by now.
+fn forget(accepted: &mut HashMap<[u8; 32], TaskKey, IdHash>, key: &[u8; 32], of: TaskKey) {
+    if let Entry::Occupied(known) = accepted.entry(*key)
+        && *known.get() == of
+    {
+        known.remove();
     }
 }
 

@@ -25,11 +25,13 @@ fn counted_ids_are_told_apart_and_look_like_uuids() {
 mod contract {
     use std::sync::Arc;
 
+    use switchboard_core::model::TaskState;
+
     use super::super::MemoryStore;
     use super::{ManualClock, Timestamp};
-    use crate::contract::given::{RecordWriter, anyone};
+    use crate::contract::given::{RecordWriter, anyone, now, status};
     use crate::contract::{SharedSubject, Subject};
-    use crate::ports::store::{CommitError, OverStorage, StorageLimits};
+    use crate::ports::store::{Accept, CommitError, OverStorage, StorageLimits};
     use crate::ports::{Store, TaskLog, Upkeep};
 
     struct InMemory {
@@ -114,6 +116,27 @@ mod contract {
         for writer in [&active, &second, &third] {
             writer.check(&subject).await;
         }
+    }
+
+    #[tokio::test]
+    async fn a_key_that_was_used_again_outlives_the_task_that_used_it_first() {
+        let subject = InMemory::holding(2);
+        let key = [1; 32];
+        for id in ["t1", "t2"] {
+            let mut writer = RecordWriter::new(anyone(), id, "c1");
+            let mut commit = writer.commit(&subject, vec![writer.opening(&subject, "hello")]);
+            let expires = now(&subject).plus_ms(1);
+            commit.accept = Some(Accept { key, digest: key, turn: 1, after_seq: 0, expires });
+            writer.write(&subject, commit).await;
+            writer.append(&subject, vec![status(&subject, TaskState::Completed, None)]).await;
+            if id == "t1" {
+                subject.clock.advance_ms(1);
+            }
+        }
+        RecordWriter::opened(&subject, "t3").await;
+        assert!(subject.store.head(&anyone(), &"t1".into()).await.unwrap().is_none(), "it went for the third");
+        let found = subject.store.find_accepted(key).await.unwrap().expect("the key is taken");
+        assert_eq!(found.task_id, "t2".into());
     }
 
     #[tokio::test]

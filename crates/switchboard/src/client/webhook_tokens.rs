@@ -12,7 +12,7 @@ use http::{Request, StatusCode};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::jwt::{Audiences, Unverified, seconds};
+use crate::jwt::{Unverified, has_audience, seconds};
 use crate::outbound::{AddressPolicy, Client, RequestLimits, check_url};
 use crate::public_keys::{Algorithm, Key, KeyError, read_jwk_set};
 
@@ -139,8 +139,8 @@ impl WebhookServer {
     /// What the claims say, if they are for this receiver at this moment.
     fn read(&self, claims: &Map<String, Value>, now: SystemTime, leeway: Duration) -> Option<Believed> {
         let text = |name: &str| claims.get(name).and_then(Value::as_str);
-        let aud: Audiences = serde_json::from_value(claims.get("aud")?.clone()).ok()?;
-        let is_ours = text("iss")?.trim_end_matches('/') == self.issuer && aud.has(|one| one == self.audience);
+        let is_ours = text("iss")?.trim_end_matches('/') == self.issuer
+            && has_audience(claims.get("aud")?, |one| one == self.audience);
         let now_s = i64::try_from(now.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()?;
         let leeway_s = i64::try_from(leeway.as_secs()).ok()?;
         let is_now = seconds(claims.get("exp")?)?.saturating_add(leeway_s) > now_s
@@ -159,10 +159,7 @@ impl Keys {
 
     /// The keys that a token may be signed with which names this one, or none in particular.
     async fn find(&self, key_id: Option<&str>) -> Result<Vec<Key>, Disbelief> {
-        let fitting = |keys: &[Key]| -> Vec<Key> {
-            let fits = |key: &&Key| key_id.is_none() || key.id.is_none() || key.id.as_deref() == key_id;
-            keys.iter().filter(fits).cloned().collect()
-        };
+        let fitting = |keys: &[Key]| -> Vec<Key> { keys.iter().filter(|key| key.fits(key_id)).cloned().collect() };
         let (url, client, fetched) = match self {
             Self::Pinned(keys) => return Ok(fitting(keys)),
             Self::At { url, client, fetched } => (url, client, fetched),

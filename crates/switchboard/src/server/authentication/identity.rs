@@ -103,6 +103,16 @@ impl Identity {
         self
     }
 
+    /// About how many bytes it takes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        // A text that has a place of its own in memory takes more than its letters.
+        let text = |text: &str| text.len() + 64;
+        let scopes = self.scopes.iter().map(|scope| text(scope));
+        let tenants = self.tenants.iter().map(|tenant| text(tenant.as_str()));
+        let texts: usize = scopes.chain(tenants).sum();
+        size_of::<Self>() + text(self.principal.as_str()) + self.issuer.as_deref().map_or(0, text) + texts
+    }
+
     /// Whose tasks a request may see. The tenant it names is a selector that the credential must grant, never a proof.
     pub(crate) fn owner(&self, named: Option<&str>) -> Result<Owner, ProtocolError> {
         let principal = self.principal.clone();

@@ -13,7 +13,7 @@ use switchboard_engine::ports::audit::AuditEvent;
 
 use super::Identity;
 use super::key_set::{FoundKeys, KEY_SET_BYTES_MAX, KeySet, KeySource, check_key_url, discovery_url, read_keys};
-use crate::jwt::{Audiences, Unverified, is_name, seconds, words};
+use crate::jwt::{Unverified, has_audience, is_name, seconds, words};
 use crate::public_keys::{Algorithm, Key, KeyError};
 use crate::reloaded::{WatchedFiles, read_file};
 use crate::server::uri::check_name;
@@ -27,20 +27,6 @@ const TENANTS_MAX: usize = 64;
 const SCOPES_MAX: usize = 256;
 /// How many keys are tried for a token that names none.
 const KEYS_TRIED_MAX: usize = 8;
-
-/// The algorithms that are accepted unless [`Issuer::algorithms`] says otherwise.
-const ALGORITHMS: [Algorithm; 10] = [
-    Algorithm::Rs256,
-    Algorithm::Rs384,
-    Algorithm::Rs512,
-    Algorithm::Ps256,
-    Algorithm::Ps384,
-    Algorithm::Ps512,
-    Algorithm::Es256,
-    Algorithm::Es384,
-    Algorithm::Es512,
-    Algorithm::EdDsa,
-];
 
 /// An identity provider whose tokens are accepted: Keycloak, Auth0, Entra, or any other that signs JSON Web Tokens.
 ///
@@ -207,7 +193,7 @@ impl Issuer {
             algorithms.push(Algorithm::named(name).ok_or_else(why)?);
         }
         if algorithms.is_empty() {
-            algorithms.extend(ALGORITHMS);
+            algorithms.extend(Algorithm::ALL);
         }
         if self.leeway > LEEWAY_MAX {
             return Err(wrong(format!("cannot have a leeway of more than {} seconds", LEEWAY_MAX.as_secs())));
@@ -233,7 +219,7 @@ pub(super) struct TrustedIssuer {
 
 /// What a token of an issuer is worth.
 pub(super) enum Verdict {
-    Good(Box<Identity>),
+    Good(Arc<Identity>),
     Bad,
     /// The keys have to be fetched first.
     KeysNeeded,
@@ -266,24 +252,25 @@ impl TrustedIssuer {
     pub(super) fn verify(&self, token: &Unverified<'_>, claims: &Map<String, Value>, now: Timestamp) -> Verdict {
         let algorithm = Algorithm::named(&token.header.alg).filter(|named| self.algorithms.contains(named));
         let Some(algorithm) = algorithm else { return Verdict::Bad };
-        let keys = match self.key_set.find(token.header.kid.as_deref()) {
+        let key_id = token.header.kid.as_deref();
+        let keys = match self.key_set.find(key_id) {
             FoundKeys::Keys(keys) => keys,
             FoundKeys::Ask => return Verdict::KeysNeeded,
             FoundKeys::None => return Verdict::NoKeys,
         };
         let is_signed = |key: &Key| key.verifies(algorithm, token.signed, &token.signature);
-        if !keys.iter().take(KEYS_TRIED_MAX).any(is_signed) {
+        if !keys.iter().filter(|key| key.fits(key_id)).take(KEYS_TRIED_MAX).any(is_signed) {
             return Verdict::Bad;
         }
-        self.identity(claims, now).map_or(Verdict::Bad, |identity| Verdict::Good(Box::new(identity)))
+        self.identity(claims, now).map_or(Verdict::Bad, |identity| Verdict::Good(Arc::new(identity)))
     }
 
     /// The caller whom signed claims name, if they are for this server and at this moment.
     fn identity(&self, claims: &Map<String, Value>, now: Timestamp) -> Option<Identity> {
         let Issuer { issuer, audiences, principal_claim, tenants_claim, scope_claims, operator_scope, .. } =
             &self.settings;
-        let aud: Audiences = serde_json::from_value(claims.get("aud")?.clone()).ok()?;
-        if !self.is_of(claims) || !aud.has(|audience| audiences.iter().any(|own| own == audience)) {
+        let is_ours = |audience: &str| audiences.iter().any(|own| own == audience);
+        if !self.is_of(claims) || !has_audience(claims.get("aud")?, is_ours) {
             return None;
         }
         let now_s = now.as_ms().div_euclid(1000);

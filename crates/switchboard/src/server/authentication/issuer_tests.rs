@@ -109,7 +109,7 @@ fn verify(issuer: &TrustedIssuer, token: &str) -> Option<Identity> {
     let token = Unverified::read(token)?;
     let Ok(Value::Object(claims)) = serde_json::from_slice(&token.claims) else { return None };
     match issuer.verify(&token, &claims, Timestamp::from_ms(NOW_S * 1000)) {
-        Verdict::Good(identity) => Some(*identity),
+        Verdict::Good(identity) => Some(Identity::clone(&identity)),
         Verdict::Bad => None,
         Verdict::KeysNeeded | Verdict::NoKeys => panic!("the keys are given"),
     }

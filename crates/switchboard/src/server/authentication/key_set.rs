@@ -73,8 +73,8 @@ struct State {
 
 /// What was found for a token.
 pub(super) enum FoundKeys {
-    /// Keys that the token may be signed with, none of them if it names an unknown one.
-    Keys(Vec<Key>),
+    /// All keys, among which there is none that fits if the token names an unknown one.
+    Keys(Arc<Vec<Key>>),
     /// There are newer keys to be had, perhaps, and asking for them is allowed.
     Ask,
     /// There are no keys at all, and it is too soon to ask again.
@@ -102,11 +102,13 @@ impl KeySet {
     /// The keys for a token that names this one, or none in particular.
     pub(super) fn find(&self, key_id: Option<&str>) -> FoundKeys {
         let state = self.state.borrow();
-        let may_ask = self.source.is_fetched() && Instant::now() >= state.may_fetch_at;
-        let Some(keys) = &state.keys else { return if may_ask { FoundKeys::Ask } else { FoundKeys::None } };
-        let fits = |key: &&Key| key_id.is_none() || key.id.is_none() || key.id.as_deref() == key_id;
-        let found: Vec<Key> = keys.iter().filter(fits).cloned().collect();
-        if found.is_empty() && may_ask { FoundKeys::Ask } else { FoundKeys::Keys(found) }
+        let may_ask = || self.source.is_fetched() && Instant::now() >= state.may_fetch_at;
+        match &state.keys {
+            Some(keys) if keys.iter().any(|key| key.fits(key_id)) => FoundKeys::Keys(keys.clone()),
+            _ if may_ask() => FoundKeys::Ask,
+            Some(keys) => FoundKeys::Keys(keys.clone()),
+            None => FoundKeys::None,
+        }
     }
 
     /// Has the keys fetched, and waits until that was tried.

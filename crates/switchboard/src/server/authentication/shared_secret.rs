@@ -21,7 +21,7 @@ use switchboard_engine::system::SystemClock;
 use super::Identity;
 use super::ending::Revocation;
 use super::org_secrets::{KnownSecrets, OrgSecrets, OrgSignature, SECRET_BYTES_MIN, check_secret};
-use crate::jwt::{Audiences, Unverified, is_name, seconds};
+use crate::jwt::{Unverified, has_audience, is_name, seconds};
 use crate::reloaded::{ListError, ListOfLines as _, Reload, ReloadedList};
 use crate::server::uri::check_name;
 
@@ -64,7 +64,7 @@ struct Claims {
     sub: Option<String>,
     org_domain: Option<String>,
     iss: Option<String>,
-    aud: Option<Audiences>,
+    aud: Option<Value>,
     exp: Option<Value>,
     nbf: Option<Value>,
     scope: Option<String>,
@@ -179,8 +179,8 @@ impl SharedSecret {
         }
         let mut is_for_all = true;
         if let Some(audiences) = claims.aud {
-            is_for_all = audiences.has(|audience| self.is_server(audience));
-            if !is_for_all && !audiences.has(|audience| self.is_called(audience, head)) {
+            is_for_all = has_audience(&audiences, |audience| self.is_server(audience));
+            if !is_for_all && !has_audience(&audiences, |audience| self.is_called(audience, head)) {
                 return None;
             }
         }

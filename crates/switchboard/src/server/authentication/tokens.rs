@@ -1,16 +1,19 @@
 //! Static bearer tokens, each naming its principal and the tenants it may act for. A file of tokens is read again when
 //! it changes (`reloaded`).
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use switchboard_core::model::Tenant;
+use switchboard_engine::id_hash::SeededHash;
 use switchboard_engine::ports::audit::AuditEvent;
 
 use super::Identity;
 use super::ending::Revocation;
+use super::verified::is_equal;
 use crate::reloaded::{ListError, ListOfLines, ReloadedList, reloads_by_itself};
 use crate::server::uri::{RESERVED, check_name};
 
@@ -34,9 +37,10 @@ pub struct Tokens(Arc<ReloadedList<TokenList>>, Option<Key>);
 /// The API key of a server, which no reload changes: its digest, and the identity of its holders.
 type Key = ([u8; 32], Arc<Identity>);
 
-/// Each token by its digest: a memory dump or a stray debug print shows no credential.
+/// Each token by its digest: a memory dump or a stray debug print shows no credential. The hash of the table has a seed of its own in each
+/// process, so that the time it takes to look for a token tells nothing about the digests of others.
 #[derive(Default)]
-struct TokenList(Vec<([u8; 32], Arc<Identity>)>);
+struct TokenList(HashMap<[u8; 32], Arc<Identity>, SeededHash>);
 
 /// Shorter tokens can be guessed.
 const TOKEN_BYTES_MIN: usize = 16;
@@ -88,7 +92,7 @@ impl Tokens {
             return Err("must be letters, digits and signs of ASCII, without spaces");
         }
         let digest: [u8; 32] = Sha256::digest(key).into();
-        if self.0.read(|list| list.0.iter().any(|(known, _)| *known == digest)) {
+        if self.0.read(|list| list.0.contains_key(&digest)) {
             return Err("is also the token of somebody");
         }
         let identity = Identity::new(API_KEY).tenants([Tenant::default()]);
@@ -108,18 +112,11 @@ impl Tokens {
         self.len() == 0
     }
 
-    /// Whose token has this digest. Compares with every token, always all of them, so that time tells nothing.
-    pub(crate) fn find(&self, digest: &[u8; 32]) -> Option<Arc<Identity>> {
-        self.0.read(|list| {
-            let mut found = None;
-            for (known, identity) in list.0.iter().chain(&self.1) {
-                let difference = known.iter().zip(digest).fold(0, |sum, (a, b)| sum | (a ^ b));
-                if std::hint::black_box(difference) == 0 {
-                    found = Some(identity);
-                }
-            }
-            found.cloned()
-        })
+    /// Whose token it is.
+    pub(crate) fn find(&self, token: &str) -> Option<Arc<Identity>> {
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        let key = self.1.as_ref().filter(|(known, _)| is_equal(known, &digest)).map(|(_, identity)| identity.clone());
+        key.or_else(|| self.0.read(|list| list.0.get(&digest).cloned()))
     }
 }
 
@@ -142,7 +139,7 @@ impl ListOfLines for TokenList {
     const NONE_IN_FILE: &'static str = "no token in it; expected lines of TOKEN PRINCIPAL [TENANT,TENANT] [+operator]";
 
     fn parse(text: &str) -> Result<Self, ListError> {
-        let mut list = Vec::new();
+        let mut list = HashMap::default();
         for (index, line) in text.lines().enumerate() {
             let error = |reason: &str| ListError { line: index + 1, reason: reason.to_owned() };
             let line = line.split('#').next().unwrap_or_default();
@@ -168,7 +165,7 @@ impl ListOfLines for TokenList {
                 }
                 None => Sha256::digest(token).into(),
             };
-            if list.iter().any(|(known, _)| *known == digest) {
+            if list.contains_key(&digest) {
                 return Err(error("the same token appears twice"));
             }
             for tenant in tenants.split(',').filter(|_| !tenants.is_empty()) {
@@ -178,7 +175,7 @@ impl ListOfLines for TokenList {
             }
             let mut identity = Identity::new(principal).tenants(tenants.split(',')).operator(operator);
             identity.revocation = Revocation::possible();
-            list.push((digest, Arc::new(identity)));
+            list.insert(digest, Arc::new(identity));
         }
         Ok(Self(list))
     }
@@ -190,12 +187,12 @@ impl ListOfLines for TokenList {
     /// Streams of tokens that are no longer there, or prove something else now, end; those of the others go on.
     fn succeed(&mut self, before: &Self) -> Result<(), ListError> {
         for (digest, identity) in &mut self.0 {
-            if let Some((_, same)) = before.0.iter().find(|(known, earlier)| known == digest && earlier == identity) {
+            if let Some(same) = before.0.get(digest).filter(|earlier| *earlier == identity) {
                 *identity = same.clone();
             }
         }
-        for (_, identity) in &before.0 {
-            if !self.0.iter().any(|(_, kept)| Arc::ptr_eq(kept, identity)) {
+        for (digest, identity) in &before.0 {
+            if !self.0.get(digest).is_some_and(|kept| Arc::ptr_eq(kept, identity)) {
                 identity.revocation.revoke();
             }
         }

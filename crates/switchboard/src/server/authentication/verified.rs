@@ -1,10 +1,18 @@
-//! Tokens whose signature was verified, so that it is verified once and not at each request. A token is kept by its digest, until it
-//! expires or the keys that it was verified with are replaced. Only good tokens get in here, so strangers cannot fill it.
+//! Tokens whose signature was verified, so that it is not verified at each request. A token is kept until it expires or the keys that it
+//! was verified with are replaced. Only good tokens get in here, so strangers cannot fill it; and only those that are seen a second time, so
+//! that callers who sign a new token for each request do not fill it either.
+//!
+//! A token is found by a fast hash, and is the same only if all its bytes are. So the hash need not be one that nobody can find collisions
+//! of: two tokens with the same hash are in each other's way, and neither is ever taken for the other. The bytes are compared in constant
+//! time, so that an answer does not tell how much of a guess was right.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher as _;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use switchboard_core::model::Timestamp;
+use switchboard_engine::id_hash::{IdHash, SeededHash};
 
 use super::Identity;
 use super::schemes::SchemeSet;
@@ -13,6 +21,10 @@ use super::schemes::SchemeSet;
 const SHARDS: usize = 16;
 /// How many tokens one half of a shard keeps; the older half is dropped when the younger one is full.
 const SHARD_TOKENS_MAX: usize = 512;
+/// How many bytes they and the identities of their callers may have together.
+const SHARD_BYTES_MAX: usize = 256 << 10;
+/// How many of the tokens that were seen once are remembered, by four bytes of their hash.
+const SEEN_ONCE_MAX: usize = 4_096;
 
 /// A token that was found to be good.
 #[derive(Clone)]
@@ -23,7 +35,88 @@ pub(super) struct Verified {
     pub(super) generation: u64,
 }
 
-type Half = HashMap<[u8; 32], Verified>;
+/// A token of a request, and its hash.
+#[derive(Clone, Copy)]
+pub(super) struct Hashed<'a> {
+    token: &'a str,
+    hash: u64,
+}
+
+/// The tokens.
+#[derive(Default)]
+pub(super) struct VerifiedTokens {
+    seed: SeededHash,
+    shards: [Mutex<Shard>; SHARDS],
+    seen_once: SeenOnce,
+}
+
+impl VerifiedTokens {
+    pub(super) fn hashed<'a>(&self, token: &'a str) -> Hashed<'a> {
+        Hashed { token, hash: self.seed.hash_one(token) }
+    }
+
+    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+        let [first, ..] = hash.to_le_bytes();
+        &self.shards[usize::from(first) % SHARDS]
+    }
+
+    pub(super) fn get(&self, Hashed { token, hash }: Hashed<'_>, now: Timestamp) -> Option<Verified> {
+        self.shard(hash).lock().unwrap_or_else(PoisonError::into_inner).get(token, hash, now)
+    }
+
+    /// Takes a token that was verified just now. It is kept if it is not the first time.
+    pub(super) fn saw(&self, Hashed { token, hash }: Hashed<'_>, verified: Verified) {
+        if self.seen_once.is_second(hash) {
+            let kept = Kept::new(token, verified);
+            self.shard(hash).lock().unwrap_or_else(PoisonError::into_inner).insert(hash, kept);
+        }
+    }
+
+    /// How many tokens are kept, and how many bytes they count.
+    #[cfg(test)]
+    pub(super) fn size(&self) -> (usize, usize) {
+        let halves = self.shards.iter().flat_map(|shard| {
+            let shard = shard.lock().unwrap();
+            [&shard.young, &shard.old].map(|half| (half.tokens.len(), half.bytes))
+        });
+        halves.fold((0, 0), |(tokens, bytes), half| (tokens + half.0, bytes + half.1))
+    }
+}
+
+/// Which tokens were seen once lately. A token that was crowded out by others is verified once more before it is kept.
+struct SeenOnce(Box<[AtomicU32]>);
+
+impl Default for SeenOnce {
+    fn default() -> Self {
+        Self((0..SEEN_ONCE_MAX).map(|_| AtomicU32::new(0)).collect())
+    }
+}
+
+impl SeenOnce {
+    /// Whether a token with this hash was seen before; if not, it was now.
+    fn is_second(&self, hash: u64) -> bool {
+        let [_, first, second, _, mark @ ..] = hash.to_le_bytes();
+        // Zero is a place that nothing was written to.
+        let mark = u32::from_le_bytes(mark) | 1;
+        let place = usize::from(u16::from_le_bytes([first, second])) % SEEN_ONCE_MAX;
+        self.0[place].swap(mark, Ordering::Relaxed) == mark
+    }
+}
+
+/// A token that is kept.
+struct Kept {
+    token: Box<str>,
+    verified: Verified,
+    /// What it counts.
+    bytes: usize,
+}
+
+impl Kept {
+    fn new(token: &str, verified: Verified) -> Self {
+        let bytes = token.len() + size_of::<Self>() + verified.identity.bytes();
+        Self { token: token.into(), verified, bytes }
+    }
+}
 
 #[derive(Default)]
 struct Shard {
@@ -31,99 +124,62 @@ struct Shard {
     old: Half,
 }
 
-/// The tokens, each by its digest.
-#[derive(Default)]
-pub(super) struct VerifiedTokens {
-    shards: [Mutex<Shard>; SHARDS],
-}
-
-impl VerifiedTokens {
-    fn shard(&self, digest: &[u8; 32]) -> &Mutex<Shard> {
-        &self.shards[usize::from(digest[0]) % SHARDS]
-    }
-
-    pub(super) fn get(&self, digest: &[u8; 32], now: Timestamp) -> Option<Verified> {
-        let mut shard = self.shard(digest).lock().unwrap_or_else(PoisonError::into_inner);
-        let found = match shard.young.get(digest) {
-            Some(found) => found.clone(),
-            None => {
-                let found = shard.old.remove(digest)?;
-                shard.insert(*digest, found.clone());
-                found
-            }
-        };
-        let is_good = found.identity.expires.is_none_or(|expires| expires > now);
-        if !is_good {
-            shard.young.remove(digest);
-        }
-        is_good.then_some(found)
-    }
-
-    pub(super) fn insert(&self, digest: [u8; 32], verified: Verified) {
-        self.shard(&digest).lock().unwrap_or_else(PoisonError::into_inner).insert(digest, verified);
-    }
-
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        let of = |shard: &Mutex<Shard>| {
-            let shard = shard.lock().unwrap();
-            shard.young.len() + shard.old.len()
-        };
-        self.shards.iter().map(of).sum()
-    }
-}
-
 impl Shard {
-    fn insert(&mut self, digest: [u8; 32], verified: Verified) {
-        if self.young.len() >= SHARD_TOKENS_MAX {
+    fn get(&mut self, token: &str, hash: u64, now: Timestamp) -> Option<Verified> {
+        if !self.young.has(token, hash) {
+            if !self.old.has(token, hash) {
+                return None;
+            }
+            let kept = self.old.remove(hash)?;
+            self.insert(hash, kept);
+        }
+        let kept = self.young.tokens.get(&hash)?;
+        if kept.verified.identity.expires.is_none_or(|expires| expires > now) {
+            return Some(kept.verified.clone());
+        }
+        self.young.remove(hash);
+        None
+    }
+
+    fn insert(&mut self, hash: u64, kept: Kept) {
+        if kept.bytes > SHARD_BYTES_MAX {
+            return;
+        }
+        self.young.remove(hash);
+        self.old.remove(hash);
+        if self.young.tokens.len() >= SHARD_TOKENS_MAX || self.young.bytes + kept.bytes > SHARD_BYTES_MAX {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(digest, verified);
+        self.young.bytes += kept.bytes;
+        self.young.tokens.insert(hash, kept);
     }
+}
+
+/// Tokens by their hashes.
+#[derive(Default)]
+struct Half {
+    tokens: HashMap<u64, Kept, IdHash>,
+    bytes: usize,
+}
+
+impl Half {
+    fn has(&self, token: &str, hash: u64) -> bool {
+        self.tokens.get(&hash).is_some_and(|kept| is_equal(kept.token.as_bytes(), token.as_bytes()))
+    }
+
+    fn remove(&mut self, hash: u64) -> Option<Kept> {
+        let kept = self.tokens.remove(&hash)?;
+        self.bytes -= kept.bytes;
+        Some(kept)
+    }
+}
+
+/// Whether two secrets are the same. How long it takes depends on their lengths alone.
+pub(super) fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    let difference = one.iter().zip(other).fold(0, |sum, (one, other)| sum | (one ^ other));
+    one.len() == other.len() && std::hint::black_box(difference) == 0
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use switchboard_core::model::Timestamp;
-
-    use super::{SHARD_TOKENS_MAX, SHARDS, Verified, VerifiedTokens};
-    use crate::server::authentication::{Identity, SchemeSet};
-
-    fn verified(expires_ms: i64) -> Verified {
-        let identity = Arc::new(Identity::new("alice").expires(Timestamp::from_ms(expires_ms)));
-        Verified { identity, scheme: SchemeSet::SHARED_SECRET, generation: 0 }
-    }
-
-    fn digest(number: usize) -> [u8; 32] {
-        let mut digest = [0; 32];
-        digest[0] = u8::try_from(number % 256).unwrap();
-        digest[8..16].copy_from_slice(&number.to_be_bytes());
-        digest
-    }
-
-    #[test]
-    fn a_token_is_kept_until_it_expires() {
-        let tokens = VerifiedTokens::default();
-        tokens.insert(digest(1), verified(1_000));
-        assert!(tokens.get(&digest(1), Timestamp::from_ms(999)).is_some());
-        assert!(tokens.get(&digest(2), Timestamp::from_ms(999)).is_none());
-        assert!(tokens.get(&digest(1), Timestamp::from_ms(1_000)).is_none());
-        assert_eq!(tokens.len(), 0, "an expired one is forgotten");
-    }
-
-    #[test]
-    fn tokens_that_are_used_stay_and_all_together_are_bounded() {
-        let tokens = VerifiedTokens::default();
-        let now = Timestamp::from_ms(0);
-        for number in 0..SHARDS * SHARD_TOKENS_MAX * 5 {
-            tokens.insert(digest(number + 1), verified(1));
-            if number == 0 {
-                continue;
-            }
-            assert!(tokens.get(&digest(1), now).is_some(), "dropped after {number} others");
-        }
-        assert!(tokens.len() <= SHARDS * SHARD_TOKENS_MAX * 2, "{}", tokens.len());
-    }
-}
+#[path = "verified_tests.rs"]
+mod tests;

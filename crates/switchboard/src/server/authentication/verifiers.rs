@@ -11,7 +11,6 @@ use http::header::{AUTHORIZATION, COOKIE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{SecurityRequirement, SecurityScheme, Timestamp};
 use switchboard_engine::ports::Clock;
@@ -21,7 +20,7 @@ use super::issuer::{Issuer, TrustedIssuer, Verdict};
 use super::key_set::KeySet;
 use super::schemes::{SchemeSet, Schemes, lacks_scope};
 use super::shared_secret::{SharedSecret, SignedCaller};
-use super::verified::{Verified, VerifiedTokens};
+use super::verified::{Hashed, Verified, VerifiedTokens};
 use super::{BEARER_CHALLENGE, BEARER_HINT, ClientCertificate, Identified, Identity, Tokens, unauthenticated};
 use crate::jwt::Unverified;
 use crate::reloaded::Reload;
@@ -352,22 +351,22 @@ impl Verifiers {
     }
 
     fn bearer(&self, token: &str, head: &Parts, now: Timestamp) -> Result<Proof, Failed> {
-        let digest: [u8; 32] = Sha256::digest(token).into();
-        if let Some(identity) = self.tokens.as_ref().and_then(|tokens| tokens.find(&digest)) {
-            return Ok((SchemeSet::BEARER, identity));
-        }
         if !self.takes_jwt() {
-            return Err(Bad);
+            return self.token(token).map(|identity| (SchemeSet::BEARER, identity)).ok_or(Bad);
         }
-        if let Some(Verified { identity, scheme, generation }) = self.verified.get(&digest, now)
+        let hashed = self.verified.hashed(token);
+        if let Some(Verified { identity, scheme, generation }) = self.verified.get(hashed, now)
             && self.generation(scheme) == generation
         {
             return Ok((scheme, identity));
         }
+        if let Some(identity) = self.token(token) {
+            return Ok((SchemeSet::BEARER, identity));
+        }
         let token = Unverified::read(token).ok_or(Bad)?;
         match token.header.alg.starts_with("HS") {
-            true => self.shared(&token, digest, head, now).ok_or(Bad),
-            false => self.issued(&token, digest, now),
+            true => self.shared(&token, hashed, head, now).ok_or(Bad),
+            false => self.issued(&token, hashed, now),
         }
     }
 
@@ -381,19 +380,19 @@ impl Verifiers {
     }
 
     /// A token that its caller has signed.
-    fn shared(&self, token: &Unverified<'_>, digest: [u8; 32], head: &Parts, now: Timestamp) -> Option<Proof> {
+    fn shared(&self, token: &Unverified<'_>, hashed: Hashed<'_>, head: &Parts, now: Timestamp) -> Option<Proof> {
         // Read before the secrets are: a token that is verified with older ones is verified once more.
         let generation = self.generation(SchemeSet::SHARED_SECRET);
         let SignedCaller { identity, is_for_all } = self.shared_secret.as_ref()?.verify(token, head, now)?;
         let (identity, scheme) = (Arc::new(identity), SchemeSet::SHARED_SECRET);
         if is_for_all {
-            self.verified.insert(digest, Verified { identity: identity.clone(), scheme, generation });
+            self.verified.saw(hashed, Verified { identity: identity.clone(), scheme, generation });
         }
         Some((scheme, identity))
     }
 
     /// A token of an identity provider.
-    fn issued(&self, token: &Unverified<'_>, digest: [u8; 32], now: Timestamp) -> Result<Proof, Failed> {
+    fn issued(&self, token: &Unverified<'_>, hashed: Hashed<'_>, now: Timestamp) -> Result<Proof, Failed> {
         if self.issuers.is_empty() {
             return Err(Bad);
         }
@@ -403,13 +402,13 @@ impl Verifiers {
         // Read before the keys are: a token that is verified with older ones is verified once more.
         let generation = issuer.key_set.generation();
         let identity = match issuer.verify(token, &claims, now) {
-            Verdict::Good(identity) => Arc::new(*identity),
+            Verdict::Good(identity) => identity,
             Verdict::Bad => return Err(Bad),
             Verdict::KeysNeeded => return Err(Failed::KeysNeeded(place)),
             Verdict::NoKeys => return Err(Failed::NoKeys),
         };
         let scheme = SchemeSet::of_issuer(place);
-        self.verified.insert(digest, Verified { identity: identity.clone(), scheme, generation });
+        self.verified.saw(hashed, Verified { identity: identity.clone(), scheme, generation });
         Ok((scheme, identity))
     }
 
@@ -427,8 +426,7 @@ impl Verifiers {
     }
 
     fn token(&self, token: &str) -> Option<Arc<Identity>> {
-        let digest: [u8; 32] = Sha256::digest(token).into();
-        self.tokens.as_ref()?.find(&digest)
+        self.tokens.as_ref()?.find(token)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Where credentials may stand, and which of them are enough.
 
+use aws_lc_rs::hmac;
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use http::request::Parts;
 use switchboard_core::model::{SecurityRequirement, Timestamp};
 
 use super::{ApiKeyNames, Verifiers};
-use crate::server::authentication::{Identified, SchemeSet, Tokens, Unidentified};
+use crate::server::authentication::{Identified, SchemeSet, SharedSecret, Tokens, Unidentified};
 
 const ALICE: &str = "a-token-of-alice-for-tests";
 const BOB: &str = "b-token-of-bob-for-tests";
@@ -159,4 +160,97 @@ fn names_that_mean_something_else_are_refused() {
     let names = ApiKeyNames { cookie: Some("a;b".to_owned()), ..ApiKeyNames::default() };
     assert_eq!(resolve(names), "\"a;b\" cannot be the cookie of API keys; use one such as api_key");
     assert!(ApiKeyNames::default().resolve().unwrap().is_none());
+}
+
+const SECRET: &str = "a-secret-of-the-tests-alone";
+const ORG_SECRET: &str = "a-secret-of-example-com-alone";
+
+/// A token that its caller has signed, which expires at the second 100.
+fn signed(claims: &str, secret: &str) -> String {
+    let text = [r#"{"alg":"HS256"}"#, claims].map(|part| URL_SAFE_NO_PAD.encode(part)).join(".");
+    let signature = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()), text.as_bytes());
+    format!("Bearer {text}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+fn of_secret(secret: SharedSecret) -> Verifiers {
+    let mut verifiers = Verifiers::default();
+    verifiers.add_shared_secret(secret);
+    verifiers.require(Vec::new()).unwrap();
+    verifiers
+}
+
+fn is_admitted(verifiers: &Verifiers, bearer: &str, now_s: i64) -> bool {
+    verifiers.identify(&request("/", &[("authorization", bearer)]), Timestamp::from_ms(now_s * 1_000)).is_ok()
+}
+
+#[test]
+fn a_token_is_kept_when_it_is_seen_again_and_refused_once_it_has_expired() {
+    let verifiers = of_secret(SharedSecret::new(SECRET));
+    let bearer = signed(r#"{"sub":"alice","exp":100}"#, SECRET);
+    assert!(is_admitted(&verifiers, &bearer, 99));
+    assert_eq!(verifiers.verified.size().0, 0, "a token that is seen once is good and is not kept");
+    assert!(is_admitted(&verifiers, &bearer, 99));
+    assert_eq!(verifiers.verified.size().0, 1);
+    assert!(is_admitted(&verifiers, &bearer, 99), "it is known");
+    for changed in [bearer.replace("Bearer e", "Bearer f"), format!("{bearer}A"), bearer[..bearer.len() - 1].to_owned()]
+    {
+        assert!(!is_admitted(&verifiers, &changed, 99), "{changed}");
+    }
+    assert!(!is_admitted(&verifiers, &bearer, 100), "it has expired");
+    assert_eq!(verifiers.verified.size().0, 0);
+}
+
+#[tokio::test]
+async fn a_kept_token_is_refused_once_its_secret_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("orgs.txt");
+    std::fs::write(&path, format!("example.com {ORG_SECRET}\nother.example another-secret-of-the-tests\n")).unwrap();
+    let secret = SharedSecret::default().with_orgs_of(&path).unwrap();
+    let verifiers = of_secret(secret);
+    let bearer = signed(r#"{"sub":"alice","org_domain":"example.com","exp":100}"#, ORG_SECRET);
+    for _ in 0..3 {
+        assert!(is_admitted(&verifiers, &bearer, 99));
+    }
+    assert_eq!(verifiers.verified.size().0, 1);
+    std::fs::write(&path, "other.example another-secret-of-the-tests\n").unwrap();
+    for source in verifiers.sources() {
+        source.read_again().await.unwrap();
+    }
+    for _ in 0..3 {
+        assert!(!is_admitted(&verifiers, &bearer, 99));
+    }
+}
+
+#[test]
+fn a_token_that_is_good_at_one_place_alone_is_never_kept() {
+    let mut verifiers = of_secret(SharedSecret::new(SECRET));
+    verifiers.set_addresses(["https://agents.example"].into_iter());
+    let bearer = signed(r#"{"sub":"alice","aud":"https://agents.example/agents/one","exp":100}"#, SECRET);
+    let is_good_at = |path: &str| {
+        verifiers.identify(&request(path, &[("authorization", &bearer)]), Timestamp::from_ms(99_000)).is_ok()
+    };
+    for _ in 0..3 {
+        assert!(is_good_at("/agents/one") && !is_good_at("/agents/two"));
+    }
+    assert_eq!(verifiers.verified.size().0, 0);
+}
+
+#[tokio::test]
+async fn a_static_token_beside_signed_ones_is_refused_once_it_is_taken_from_the_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokens.txt");
+    std::fs::write(&path, format!("{ALICE} alice\n{BOB} bob\n")).unwrap();
+    let tokens = Tokens::from_file(&path).unwrap();
+    let mut verifiers = Verifiers::default();
+    verifiers.add_tokens(tokens.clone());
+    verifiers.add_shared_secret(SharedSecret::new(SECRET));
+    verifiers.require(Vec::new()).unwrap();
+    let (alice, signed) = (format!("Bearer {ALICE}"), signed(r#"{"sub":"alice","exp":100}"#, SECRET));
+    for _ in 0..3 {
+        assert_eq!(caller(&verifiers, "/", &[("authorization", &alice)]), "alice");
+        assert_eq!(caller(&verifiers, "/", &[("authorization", &signed)]), "a2a-secret#alice");
+    }
+    std::fs::write(&path, format!("{BOB} bob\n")).unwrap();
+    tokens.reload().await.unwrap();
+    assert!(!is_admitted(&verifiers, &alice, 0) && is_admitted(&verifiers, &signed, 0));
 }
