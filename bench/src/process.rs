@@ -12,13 +12,25 @@ const TICKS_PER_SECOND: u64 = 100;
 
 /// CPU time of the process so far, user and system, over all of its threads, ended ones included.
 pub fn cpu_time(pid: u32) -> Result<Duration> {
+    ticks_of(pid, 2)
+}
+
+/// The same with that of its children that have ended.
+pub fn cpu_time_with_ended_children(pid: u32) -> Result<Duration> {
+    ticks_of(pid, 4)
+}
+
+/// The sum of the first so many of four numbers: user and system time of the process, and of its ended children.
+fn ticks_of(pid: u32, numbers: usize) -> Result<Duration> {
     let stat = read(pid, "stat")?;
     // The name (field 2) may hold spaces and brackets: count the fields after its last bracket.
     let after_name = stat.rsplit_once(')').context("no process name in stat")?.1;
     let mut fields = after_name.split_ascii_whitespace().skip(11);
-    let mut ticks = || -> Result<u64> { Ok(fields.next().context("stat is too short")?.parse()?) };
-    let (user, system) = (ticks()?, ticks()?);
-    Ok(Duration::from_millis((user + system) * 1000 / TICKS_PER_SECOND))
+    let mut ticks = 0;
+    for _ in 0..numbers {
+        ticks += fields.next().context("stat is too short")?.parse::<u64>()?;
+    }
+    Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
 
 /// Resident memory in KiB.

@@ -1,6 +1,9 @@
 //! Servers that share a database in PostgreSQL, which is started here. Measured are durable sends beside those of a server on a file, in turn,
-//! how much later a follower at another server sees an event than one at the server that wrote it, and what servers and runs cost the
-//! database while nothing happens.
+//! how much later a follower at another server sees an event than one at the server that wrote it, what servers and runs cost the
+//! database while nothing happens, and, if it is asked for, what a send costs beside few and many stored tasks.
+
+mod cost;
+mod stored;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,8 +15,8 @@ use switchboard_test_servers::Postgres;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-use crate::load::{Outcome, Pool, Until, Work, begin_one, hold_streams, subscribe_request};
-use crate::process;
+use self::cost::{Cost, cpu_of};
+use crate::load::{Pool, Until, Work, begin_one, hold_streams, subscribe_request};
 use crate::server::{Prepared, Server, ServerArguments};
 
 /// A key for the secrets of webhooks: 32 zeros.
@@ -27,6 +30,9 @@ const CONFIG: &str = "[[agent]]\nname = \"Demo\"\nkind = \"demo\"\neffects = \"s
 pub struct Arguments {
     #[command(flatten)]
     servers: ServerArguments,
+    /// What is measured.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Part::Sends, Part::Delay, Part::Waiting])]
+    parts: Vec<Part>,
     /// Connections that send.
     #[arg(long, short, default_value_t = 256)]
     connections: usize,
@@ -45,6 +51,21 @@ pub struct Arguments {
     /// How long the cost of waiting is measured.
     #[arg(long, default_value_t = 60.0)]
     waiting_seconds: f64,
+    /// How many tasks are stored for the part `stored`, which measures beside 1,000 and beside so many. All of them are sent.
+    #[arg(long, default_value_t = 1_000_000)]
+    stored: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Durable sends.
+    Sends,
+    /// How much later a follower at another server sees an event.
+    Delay,
+    /// What servers and runs cost while nothing happens.
+    Waiting,
+    /// What a send costs beside few and many stored tasks.
+    Stored,
 }
 
 /// Prints what was measured.
@@ -52,17 +73,28 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let Prepared { program, beside, folder, runtime } = arguments.servers.prepare("switchboard")?;
     runtime.block_on(async {
         let postgres = Postgres::start();
-        measure_sends(arguments, &program, folder.path(), &postgres).await?;
-        measure_delay(arguments, &program, folder.path(), &postgres).await?;
-        measure_waiting(arguments, &beside.join("waiting"), folder.path(), &postgres).await
+        for part in &arguments.parts {
+            match part {
+                Part::Sends => measure_sends(arguments, &program, folder.path(), &postgres).await?,
+                Part::Delay => measure_delay(arguments, &program, folder.path(), &postgres).await?,
+                Part::Waiting => measure_waiting(arguments, &beside.join("waiting"), folder.path(), &postgres).await?,
+                Part::Stored => stored::measure(arguments, &program, folder.path(), &postgres).await?,
+            }
+        }
+        Ok(())
     })
 }
 
 /// A server on PostgreSQL in a folder of its own.
 fn on_postgres(program: &Path, folder: &Path, name: &str, postgres: &Postgres) -> Result<Server> {
+    with_settings(program, folder, name, postgres, "")
+}
+
+/// The same with these settings of the server.
+fn with_settings(program: &Path, folder: &Path, name: &str, postgres: &Postgres, settings: &str) -> Result<Server> {
     let place = folder.join(name);
     std::fs::create_dir_all(&place)?;
-    std::fs::write(place.join("switchboard.toml"), CONFIG)?;
+    std::fs::write(place.join("switchboard.toml"), format!("[server]\n{settings}\n{CONFIG}"))?;
     Server::start_sharing(program, &place, &postgres.url(), KEY, name)
 }
 
@@ -74,50 +106,28 @@ async fn measure_sends(arguments: &Arguments, program: &Path, folder: &Path, pos
         ("file", Server::start(program, &place, &[])?),
         ("postgres", on_postgres(program, folder, "sends", postgres)?),
     ];
-    let mut runs: BTreeMap<&str, Vec<Outcome>> = BTreeMap::new();
-    let mut cpu: BTreeMap<&str, (Duration, Duration)> = BTreeMap::new();
+    let mut costs: BTreeMap<&str, Cost> = BTreeMap::new();
     for round in 0..=arguments.rounds {
         for (name, server) in &servers {
             server.until_ready().await?;
             let mut pool = Pool::open(server.address, arguments.connections).await?;
-            let time = || -> Result<(Duration, Duration)> { Ok((process::cpu_time(server.pid())?, cpu_of(postgres))) };
-            let before = time()?;
             // The first round fills caches and is not counted.
             let seconds = if round == 0 { 1.0 } else { arguments.seconds };
-            let outcome = pool.run(&Work::Send, Until::Elapsed(Duration::from_secs_f64(seconds))).await;
-            ensure!(outcome.errors == 0, "{name}: {} errors, first: {:?}", outcome.errors, outcome.first_error);
-            let after = time()?;
-            if round > 0 {
-                runs.entry(name).or_default().push(outcome);
-                let spent = cpu.entry(name).or_default();
-                spent.0 += after.0.saturating_sub(before.0);
-                spent.1 += after.1.saturating_sub(before.1);
-            }
+            let until = Until::Elapsed(Duration::from_secs_f64(seconds));
+            let cost = costs.entry(name).or_default();
+            cost.measure(server, postgres, round > 0, pool.run(&Work::Send, until)).await?;
         }
     }
     println!("durable sends of an ordinary agent, {} connections, nothing pinned:", arguments.connections);
     let mut per_second = Vec::new();
     for (name, _) in &servers {
-        let outcome = Outcome::of_all(runs.remove(name).unwrap_or_default());
-        let (of_server, of_database) = cpu[name];
-        let each = |spent: Duration| spent.as_secs_f64() * 1e6 / outcome.requests.max(1) as f64;
-        println!(
-            "{name:>9}: {:6.0}/s, p50 {:.2} ms, p99 {:.2} ms, CPU per send: server {:.0} us, PostgreSQL {:.0} us",
-            outcome.per_second,
-            outcome.p50_ms,
-            outcome.p99_ms,
-            each(of_server),
-            each(of_database)
-        );
-        per_second.push(outcome.per_second);
+        let sends = costs.remove(name).unwrap_or_default().per_send();
+        println!("{name:>9}: {sends}");
+        println!("           {}", sends.of_database());
+        per_second.push(sends.per_second);
     }
     println!("           PostgreSQL is at {:.2} of the file", per_second[1] / per_second[0]);
     Ok(())
-}
-
-/// The CPU time that PostgreSQL has taken so far.
-fn cpu_of(postgres: &Postgres) -> Duration {
-    postgres.processes().into_iter().filter_map(|pid| process::cpu_time(pid).ok()).sum()
 }
 
 async fn measure_delay(arguments: &Arguments, program: &Path, folder: &Path, postgres: &Postgres) -> Result<()> {
@@ -162,17 +172,28 @@ async fn measure_waiting(arguments: &Arguments, program: &Path, folder: &Path, p
     std::fs::create_dir_all(&place)?;
     let server = Server::start_sharing(program, &place, &postgres.url(), KEY, "waiting")?;
     server.until_ready().await?;
+    let statements = async || server.metric("switchboard_store_statements_total").await;
+    let statements_before = statements().await?;
     let idle = micros_per_second().await;
+    let idle_statements = statements().await? - statements_before;
     let mut pool = Pool::open(server.address, 64).await?;
     let begun = pool.run(&Work::Begin("wait ".to_owned()), Until::Requests(arguments.waiting)).await;
     ensure!(begun.errors == 0, "{} errors, first: {:?}", begun.errors, begun.first_error);
     // What the database does after so many sends is not what is measured.
     let _ = postgres.sql("checkpoint");
+    let statements_before = statements().await?;
     let holding = micros_per_second().await;
+    let holding_statements = statements().await? - statements_before;
     println!("CPU of PostgreSQL in a second in which nothing is sent, over {:.0} s:", arguments.waiting_seconds);
     println!("{alone:>9.0} us without servers");
-    println!("{:>9.0} us more for an idle server", idle - alone);
+    let per_minute = |statements: u64| statements as f64 * 60.0 / arguments.waiting_seconds;
+    println!(
+        "{:>9.0} us more for an idle server, {:.0} statements in a minute",
+        idle - alone,
+        per_minute(idle_statements)
+    );
     println!("{:>9.2} us more for each of {} runs that wait", (holding - idle) / begun.requests as f64, begun.requests);
+    println!("           with all of them {:.0} statements in a minute", per_minute(holding_statements));
     Ok(())
 }
 

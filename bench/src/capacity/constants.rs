@@ -46,14 +46,14 @@ pub const FOLLOWER_DELAY: Constant =
 /// Calls of a server to its store in a minute in which nothing happens. Counted, not measured: they are the same everywhere.
 pub const IDLE_CALLS: Constant = Constant {
     name: "calls of an idle server to its store",
-    value: Some(75.0),
+    value: Some(28.0),
     unit: "per minute",
     command: SIMULATION,
 };
 
 /// The same while runs are under way that write nothing, however many.
 pub const HOLDING_CALLS: Constant =
-    Constant { name: "calls of a server that holds runs", value: Some(103.0), unit: "per minute", command: SIMULATION };
+    Constant { name: "calls of a server that holds runs", value: Some(55.0), unit: "per minute", command: SIMULATION };
 
 /// Connections of a server to PostgreSQL with the default `store_readers`.
 pub const CONNECTIONS: Constant = Constant {

@@ -43,6 +43,8 @@ const UNDELIVERED_MS_MAX: i64 = 600_000;
 const CONTINUATION_TEXT_BYTES_MAX: usize = 32 << 10;
 /// How long a request that comes before a continuation is due waits for it.
 const EARLY_MAX: Duration = Duration::from_secs(25);
+/// The pause when a row is due and cannot be claimed: another process is just claiming it, or it cannot be read.
+const UNCLAIMED_PAUSE: Duration = Duration::from_secs(1);
 /// The pause when the store fails.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
 
@@ -81,7 +83,7 @@ async fn work_off(engine: &Arc<EngineState>) -> Result<Duration, StoreError> {
         return Ok(CONTINUATION_SWEEP);
     }
     let claimed = calls.claim_calls(None, CONTINUATION_BATCH, CONTINUATION_CLAIM_MS).await?;
-    let is_all = claimed.len() < CONTINUATION_BATCH;
+    let (is_none, is_all) = (claimed.is_empty(), claimed.len() < CONTINUATION_BATCH);
     for worked in join_all(claimed.into_iter().map(|row| work(engine, row))).await {
         worked?;
     }
@@ -91,9 +93,11 @@ async fn work_off(engine: &Arc<EngineState>) -> Result<Duration, StoreError> {
     if engine.self_fire.is_some() {
         return Ok(CONTINUATION_SWEEP);
     }
-    let next = calls.next_call_at().await?.map(|at| at.ms_since(engine.now()));
-    let next = next.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or_default()));
-    Ok(next.map_or(CONTINUATION_SWEEP, |next| next.min(CONTINUATION_SWEEP)))
+    Ok(match calls.next_call_in().await? {
+        Some(..=0) if is_none => UNCLAIMED_PAUSE,
+        Some(ms) => Duration::from_millis(u64::try_from(ms).unwrap_or_default()).min(CONTINUATION_SWEEP),
+        None => CONTINUATION_SWEEP,
+    })
 }
 
 /// Works on one continuation, for a request that names it. False if there is nothing to do: another process has claimed it, it is

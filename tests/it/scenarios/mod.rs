@@ -27,6 +27,7 @@ mod push_configs;
 mod push_dead_letters;
 mod push_delivery;
 mod push_endpoints;
+mod push_looks;
 mod recovery;
 mod references;
 mod replaying;

@@ -23,6 +23,7 @@ pub(crate) struct GatedStore {
     damaged: AtomicBool,
     log_reads: AtomicU64,
     probes: AtomicU64,
+    delivery_looks: AtomicU64,
 }
 
 impl GatedStore {
@@ -43,6 +44,7 @@ impl GatedStore {
             damaged: AtomicBool::new(false),
             log_reads: AtomicU64::new(0),
             probes: AtomicU64::new(0),
+            delivery_looks: AtomicU64::new(0),
         })
     }
 
@@ -74,6 +76,11 @@ impl GatedStore {
     /// How often a log was read.
     pub(crate) fn log_reads(&self) -> u64 {
         self.log_reads.load(Ordering::SeqCst)
+    }
+
+    /// How often due deliveries were looked for.
+    pub(crate) fn delivery_looks(&self) -> u64 {
+        self.delivery_looks.load(Ordering::SeqCst)
     }
 
     /// How often it was asked whether it works.
@@ -199,6 +206,7 @@ impl Deliveries for GatedStore {
     }
 
     fn claim_deliveries(&self, limit: usize, claim_ms: u32) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
+        self.delivery_looks.fetch_add(1, Ordering::SeqCst);
         self.inner.claim_deliveries(limit, claim_ms)
     }
 

@@ -48,8 +48,7 @@ async fn settle(subject: &dyn Subject, claimed: &CallRow, step: ClaimedStep) -> 
 }
 
 async fn next_in_ms(subject: &dyn Subject) -> Option<i64> {
-    let next = calls(subject).next_call_at().await.expect("answers");
-    next.map(|at| at.ms_since(now(subject)))
+    calls(subject).next_call_in().await.expect("answers")
 }
 
 pub async fn a_call_is_recorded_once_and_read_back_whole(subject: &mut dyn Subject) {

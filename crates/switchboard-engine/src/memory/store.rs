@@ -260,8 +260,9 @@ impl Calls for MemoryStore {
         answer(Ok(tables.calls.claim(only.as_deref(), limit, claim_ms, now)))
     }
 
-    fn next_call_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
-        answer(Ok(self.lock().calls.next_at()))
+    fn next_call_in(&self) -> BoxFuture<'_, Result<Option<i64>, StoreError>> {
+        let (tables, now) = self.at_present();
+        answer(Ok(tables.calls.next_at().map(|at| at.ms_since(now))))
     }
 }
 

@@ -37,8 +37,8 @@ pub trait Calls: Send + Sync {
         claim_ms: u32,
     ) -> BoxFuture<'_, Result<Vec<CallRow>, StoreError>>;
 
-    /// When the next continuation is due, if any waits.
-    fn next_call_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>>;
+    /// In how many milliseconds the next continuation is due, by the clock of the store, if any waits; none or fewer than none if it is due already.
+    fn next_call_in(&self) -> BoxFuture<'_, Result<Option<i64>, StoreError>>;
 }
 
 /// Who looks after a call.

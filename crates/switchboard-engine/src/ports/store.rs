@@ -9,7 +9,9 @@ pub use super::task_log::{
     LogPage, LoggedCommit, PushChange, Scope, StoreError, StoredHead, StoredTask, Target, TaskKey, TaskLog,
     newest_status,
 };
-pub use super::upkeep::{COMMIT_BATCH_BOUNDS, COMMIT_MICROS_BOUNDS, Retention, StoreStats, Upkeep, batch_place};
+pub use super::upkeep::{
+    COMMIT_BATCH_BOUNDS, COMMIT_MICROS_BOUNDS, Retention, Statements, StoreStats, Upkeep, batch_place,
+};
 
 /// All four ports of a store, as the engine holds them.
 pub trait Store: TaskLog + Runs + Deliveries + Upkeep {}

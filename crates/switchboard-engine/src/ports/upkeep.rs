@@ -104,6 +104,28 @@ pub struct StoreStats {
     pub tasks: Option<[u64; TaskState::ALL.len()]>,
     /// The bytes that are stored, as [`storage`](super::storage) counts them; none while a file that was just opened is being counted.
     pub stored_bytes: Option<u64>,
+    /// None but on a database server.
+    pub statements: Statements,
+}
+
+/// The statements that were sent to a database server, by what they were for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statements {
+    pub commits: u64,
+    pub reads: u64,
+    /// Leases, deliveries, calls of agents and hints.
+    pub service: u64,
+    /// Pruning, counting and the audit log.
+    pub upkeep: u64,
+}
+
+impl Statements {
+    /// Each with the word that metrics call it by.
+    #[must_use]
+    pub fn by_use(self) -> [(&'static str, u64); 4] {
+        let Self { commits, reads, service, upkeep } = self;
+        [("commits", commits), ("reads", reads), ("service", service), ("upkeep", upkeep)]
+    }
 }
 
 /// Upper bounds, in microseconds, of the commit latency histogram.

@@ -1,5 +1,8 @@
 //! The delivery loop. It claims due deliveries in batches, starts those that may start, and records all outcomes since
 //! the last round in one write. It sleeps while nothing is due and nothing ends.
+//!
+//! Whatever makes a delivery due wakes the loop of the process that does it: a commit, a retry, an operator. So while nothing waits
+//! anywhere, a process looks only for what another one left behind that ended just then, and it does that a few times in a lease.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,8 +24,14 @@ use crate::supervisor::Kind;
 
 /// How many deliveries are claimed at once.
 const CLAIM_BATCH: usize = 256;
-/// The longest time that the loop sleeps without being woken.
+/// The longest time that the loop sleeps without being woken while deliveries wait or are under way, here or in another process.
 const IDLE: Duration = Duration::from_secs(2);
+/// The same while there are none: so many times in a lease, and at least so often.
+const LOOKS_PER_LEASE: u32 = 3;
+const NOTHING_WAITS_MAX: Duration = Duration::from_secs(10);
+/// The pause after a delivery should have been due and could not be claimed: the clock of the store is behind ours, or another process
+/// is just claiming it. It doubles up to `IDLE`.
+const NOT_DUE_YET_MIN: Duration = Duration::from_millis(5);
 /// How long it sleeps when the store fails.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// How often endpoints without recent failures or deliveries are removed from memory.
@@ -38,6 +47,8 @@ pub(crate) async fn deliver_forever(engine: Arc<EngineState>) {
         finished,
         soonest: None,
         timer_fired: true,
+        nothing_waits: false,
+        not_due_yet: NOT_DUE_YET_MIN,
         tidied: Instant::now(),
     };
     dispatcher.run().await;
@@ -54,6 +65,9 @@ struct Dispatcher {
     /// When the next delivery is due, as far as is known.
     soonest: Option<Timestamp>,
     timer_fired: bool,
+    /// Whether the last look found no delivery that waits or is under way, and this process has claimed and recorded none since.
+    nothing_waits: bool,
+    not_due_yet: Duration,
     tidied: Instant,
 }
 
@@ -133,7 +147,11 @@ impl Dispatcher {
     /// Records what has ended and claims what is due, both at the same time. Returns whether the store succeeded.
     async fn settle_and_claim(&mut self) -> bool {
         let settled = std::mem::take(&mut self.settled);
+        let looks = std::mem::take(&mut self.timer_fired);
+        // An update that another process committed under our claim is due once the delivery before it is recorded.
+        self.nothing_waits &= settled.is_empty();
         let now = self.engine.now();
+        let was_due = looks && self.soonest.is_some_and(|due| due <= now);
         let dues = settled.iter().filter_map(|(_, outcome)| wait_ms_of(outcome)).map(|wait_ms| now.plus_ms(wait_ms));
         self.soonest = self.soonest.into_iter().chain(dues).min();
         let limits = &self.engine.limits;
@@ -155,19 +173,31 @@ impl Dispatcher {
             Ok(claimed) => claimed,
             Err(error) => {
                 tracing::error!(?error, "due deliveries could not be read");
+                self.timer_fired = true;
                 return false;
             }
         };
         let more = limit > 0 && claimed.len() == limit;
+        self.nothing_waits &= claimed.is_empty();
+        self.not_due_yet =
+            if was_due && claimed.is_empty() { (self.not_due_yet * 2).min(IDLE) } else { NOT_DUE_YET_MIN };
         for delivery in claimed {
             self.offer(delivery);
         }
         if more {
             self.engine.deliveries_due.notify_one();
-        } else if std::mem::take(&mut self.timer_fired) {
-            self.soonest = self.engine.store.next_delivery_at().await.unwrap_or_default();
+            self.timer_fired = looks;
+        } else if looks {
+            self.look_ahead().await;
         }
         settling.is_ok()
+    }
+
+    /// Asks when the next delivery is due.
+    async fn look_ahead(&mut self) {
+        let next = self.engine.store.next_delivery_at().await;
+        self.nothing_waits = matches!(next, Ok(None)) && self.in_hand.is_empty() && self.settled.is_empty();
+        self.soonest = next.unwrap_or_default();
     }
 
     fn offer(&mut self, delivery: Delivery) {
@@ -258,7 +288,14 @@ impl Dispatcher {
     /// Waits until a delivery has ended, a commit has made one due, or the next one becomes due.
     async fn wait(&mut self) {
         let wait = match self.soonest {
-            Some(due) => Duration::from_millis(due.ms_since(self.engine.now()).max(5).unsigned_abs()).min(IDLE),
+            Some(due) => {
+                let ms = u64::try_from(due.ms_since(self.engine.now())).unwrap_or_default();
+                Duration::from_millis(ms).max(self.not_due_yet).min(IDLE)
+            }
+            None if self.nothing_waits => {
+                let lease = Duration::from_millis(self.engine.limits.lease_ms.into());
+                (lease / LOOKS_PER_LEASE).clamp(IDLE, NOTHING_WAITS_MAX)
+            }
             None => IDLE,
         };
         let has_free_slot = self.endpoint_queues().has_free_slot();

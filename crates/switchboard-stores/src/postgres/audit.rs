@@ -10,9 +10,11 @@ use switchboard_engine::ports::audit::{
 };
 use switchboard_engine::ports::store::StoreError;
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard};
+use tokio_postgres::Row;
 
-use super::connect::Connection;
+use super::connect::{Connection, Params};
 use super::error::{Failure, FailureKind, corrupt};
+use super::hints::held_names;
 use super::rows::get;
 use super::store::Shared;
 use crate::record::{signed, unsigned};
@@ -217,8 +219,6 @@ impl Audit {
 
     pub(super) async fn page(&self, shared: &Shared, after_no: u64, limit: usize) -> Result<AuditPage, StoreError> {
         const CHAIN: &str = "select chain_no, anchor_no, anchor_hash from audit_chain where id = $1";
-        const PAGE: &str = "select entry_no, at, record, hash from audit where chain_no = $1 and entry_no > $2
-                             order by entry_no limit $3";
         let mut page = AuditPage { chain: String::new(), anchor: ChainPosition::BEGIN, entries: Vec::new() };
         let found = shared.read(CHAIN, &[&self.chain_id]).await?;
         let Some(row) = found.first() else { return Ok(page) };
@@ -226,8 +226,7 @@ impl Audit {
         page.chain = self.chain_id.clone();
         page.anchor = ChainPosition { no: unsigned(get(row, 1)?), hash: hash(get(row, 2)?)? };
         for row in &shared.read(PAGE, &[&chain_no, &signed(after_no), &signed(limit as u64)]).await? {
-            let (no, at) = (unsigned(get(row, 0)?), Timestamp::from_ms(get(row, 1)?));
-            page.entries.push(StoredEntry { no, at, record: get(row, 2)?, hash: hash(get(row, 3)?)? });
+            page.entries.push(stored_entry(row)?);
         }
         Ok(page)
     }
@@ -238,26 +237,83 @@ impl Audit {
         retention: AuditRetention,
         limit: usize,
     ) -> Result<usize, StoreError> {
-        // Entries are forgotten from the oldest on, up to the first that is still kept.
-        const FORGET: &str = "
-            with chain as (select chain_no, anchor_no, last_no from audit_chain where id = $1 for update),
-                 kept as (select min(a.entry_no) as no from audit a join chain using (chain_no)
-                           where a.at > $2 and a.entry_no > chain.last_no - $3 and a.entry_no <= chain.anchor_no + $4),
-                 gone as (delete from audit a using chain
-                           where a.chain_no = chain.chain_no and a.entry_no <= chain.anchor_no + $4
-                             and a.entry_no < coalesce((select no from kept), 9223372036854775807)
-                          returning a.entry_no, a.hash),
-                 newest as (select entry_no, hash from gone order by entry_no desc limit 1),
-                 moved as (update audit_chain c set anchor_no = newest.entry_no, anchor_hash = newest.hash
-                             from chain, newest where c.chain_no = chain.chain_no returning 1)
-            select count(*) from gone";
+        // Chains whose oldest entry is no longer kept: that of this process, and by age those that no process writes to any more, which is one
+        // whose name no connection holds.
+        const OLD: &str = concat!(
+            held_names!(),
+            " select c.chain_no, c.id, c.anchor_no, c.anchor_hash, c.last_no from audit_chain c
+                cross join lateral (select a.at from audit a where a.chain_no = c.chain_no and a.entry_no > c.anchor_no
+                                     order by a.entry_no limit 1) as oldest
+               where (oldest.at <= $3 and hashtextextended('switchboard replica ' || $1 || ' ' || c.id, 0) not in (select key from held))
+                  or (c.id = $2 and (oldest.at <= $3 or c.last_no - c.anchor_no > $4))
+               order by c.id <> $2, c.chain_no limit $5"
+        );
         let before = retention.now.plus_ms(retention.entries_ms.saturating_neg()).as_ms();
-        let kept_max = i64::try_from(retention.entries_max).unwrap_or(i64::MAX / 2).min(i64::MAX / 2);
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX / 4);
-        let found = shared.serve(FORGET, &[&self.chain_id, &before, &kept_max, &limit]).await?;
-        let count: i64 = found.first().map_or(Ok(0), |row| get(row, 0))?;
-        Ok(usize::try_from(count).unwrap_or(0))
+        let kept_max = i64::try_from(retention.entries_max).unwrap_or(i64::MAX);
+        let wanted = i64::try_from(limit).unwrap_or(i64::MAX);
+        let schema = &shared.connector.schema;
+        let mut forgotten = 0;
+        for row in &shared.serve(OLD, &[schema, &self.chain_id, &before, &kept_max, &wanted]).await? {
+            if forgotten >= limit {
+                break;
+            }
+            let anchor = ChainPosition { no: unsigned(get(row, 2)?), hash: hash(get(row, 3)?)? };
+            let chain = OldChain { chain_no: get(row, 0)?, id: get(row, 1)?, anchor };
+            let too_many = match chain.id == self.chain_id {
+                true => unsigned(get(row, 4)?).saturating_sub(anchor.no).saturating_sub(retention.entries_max),
+                false => 0,
+            };
+            forgotten += chain.forget(shared, before, too_many, limit - forgotten).await?;
+        }
+        Ok(forgotten)
     }
+}
+
+/// A chain of which entries are forgotten.
+struct OldChain {
+    chain_no: i32,
+    id: String,
+    anchor: ChainPosition,
+}
+
+impl OldChain {
+    /// Forgets entries from the oldest on, up to the first that is still kept, or that does not follow the one before it: that one
+    /// stays, and so does the proof that it does not.
+    async fn forget(&self, shared: &Shared, before: i64, too_many: u64, limit: usize) -> Result<usize, StoreError> {
+        // Another process may forget the same entries, so the anchor must still be where it was.
+        const FORGET: &str = "
+            with moved as (update audit_chain set anchor_no = $3, anchor_hash = $4
+                            where chain_no = $1 and anchor_no = $2 returning chain_no)
+            delete from audit a using moved where a.chain_no = moved.chain_no and a.entry_no <= $3 returning 1";
+        let mut last = self.anchor;
+        for row in &shared.serve(PAGE, &[&self.chain_no, &signed(last.no), &signed(limit as u64)]).await? {
+            let entry = stored_entry(row)?;
+            if entry.no > self.anchor.no + too_many && entry.at.as_ms() > before {
+                break;
+            }
+            match last.follow(&self.id, &entry) {
+                Ok(next) => last = next,
+                Err(why) => {
+                    tracing::warn!(chain = self.id, why, "an entry of the audit log does not follow the one before it");
+                    break;
+                }
+            }
+        }
+        if last.no == self.anchor.no {
+            return Ok(0);
+        }
+        let moved: Params<'_> = &[&self.chain_no, &signed(self.anchor.no), &signed(last.no), &&last.hash.0[..]];
+        Ok(shared.serve(FORGET, moved).await?.len())
+    }
+}
+
+/// A page of a chain.
+const PAGE: &str = "select entry_no, at, record, hash from audit where chain_no = $1 and entry_no > $2
+                     order by entry_no limit $3";
+
+fn stored_entry(row: &Row) -> Result<StoredEntry, StoreError> {
+    let (no, at) = (unsigned(get(row, 0)?), Timestamp::from_ms(get(row, 1)?));
+    Ok(StoredEntry { no, at, record: get(row, 2)?, hash: hash(get(row, 3)?)? })
 }
 
 fn hash(bytes: &[u8]) -> Result<AuditHash, StoreError> {

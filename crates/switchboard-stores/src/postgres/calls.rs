@@ -156,11 +156,10 @@ pub(super) async fn claim(
     Ok(claimed)
 }
 
-pub(super) async fn next_at(shared: &Shared) -> Result<Option<Timestamp>, StoreError> {
-    const NEXT: &str = "select min(due_at) from call where due_at is not null";
-    let rows = shared.serve(NEXT, &[]).await?;
-    let next: Option<i64> = rows.first().map_or(Ok(None), |row| get(row, 0))?;
-    Ok(next.map(Timestamp::from_ms))
+pub(super) async fn next_in(shared: &Shared) -> Result<Option<i64>, StoreError> {
+    const NEXT: &str = concat!("select min(due_at) - ", now!(), " from call where due_at is not null");
+    let rows = shared.serve(NEXT, &[&shared.now()]).await?;
+    rows.first().map_or(Ok(None), |row| get(row, 0))
 }
 
 /// Makes calls due that an earlier process of this name looked after.

@@ -2,10 +2,11 @@
 //! connection, and one that was lost is made again by the next caller.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use switchboard_engine::ports::store::Statements;
 use tokio::runtime::Handle;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Row, Socket, Statement};
@@ -21,6 +22,33 @@ pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// What drives a connection, for the one that listens.
 pub(super) type Driver = tokio_postgres::Connection<Socket, Secured<Socket>>;
 
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Use {
+    #[default]
+    Commits,
+    Reads,
+    /// Leases, deliveries, calls and hints, which must not wait behind reads.
+    Service,
+    /// Work that may take long.
+    Upkeep,
+}
+
+/// The statements that were sent, by [`Use`].
+#[derive(Default)]
+pub(super) struct Sent([AtomicU64; 4]);
+
+impl Sent {
+    fn one(&self, used_for: Use) {
+        self.0[used_for as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self) -> Statements {
+        let [commits, reads, service, upkeep] = self.0.each_ref().map(|count| count.load(Ordering::Relaxed));
+        Statements { commits, reads, service, upkeep }
+    }
+}
+
 /// Makes connections.
 #[derive(Clone)]
 pub(super) struct Connector {
@@ -31,6 +59,8 @@ pub(super) struct Connector {
     pub(super) plans: Plans,
     /// Where connections are driven.
     pub(super) runtime: Handle,
+    /// Counts what goes over them.
+    pub(super) sent: Arc<Sent>,
 }
 
 /// How the server plans the statements that a connection repeats.
@@ -50,7 +80,7 @@ impl Connector {
     }
 
     /// A connection that is driven by the thread of the store.
-    pub(super) async fn connect(&self) -> Result<Connection, Failure> {
+    pub(super) async fn connect(&self, used_for: Use) -> Result<Connection, Failure> {
         let this = self.clone();
         // Sockets belong to the runtime that made them, so the whole connection is made where it will be driven.
         #[expect(clippy::disallowed_methods, reason = "ends with the connection or with the store's thread")]
@@ -63,7 +93,8 @@ impl Connector {
                 }
             });
             this.set_up(&client).await?;
-            Ok(Connection { client, statements: Mutex::default(), time_limit: this.statement_timeout * 2 })
+            let time_limit = this.statement_timeout * 2;
+            Ok(Connection { client, statements: Mutex::default(), time_limit, sent: this.sent, used_for })
         });
         made.await.unwrap_or_else(|_| Err(Failure::connection("the store is closed")))
     }
@@ -113,6 +144,8 @@ pub(super) struct Connection {
     statements: Mutex<HashMap<&'static str, Statement>>,
     /// After this a statement is given up: the server has its own limit, but may be frozen or cut off.
     time_limit: Duration,
+    sent: Arc<Sent>,
+    used_for: Use,
 }
 
 impl Connection {
@@ -133,6 +166,7 @@ impl Connection {
     pub(super) async fn query(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, Failure> {
         let run = async {
             let statement = self.prepare(sql).await?;
+            self.sent.one(self.used_for);
             Ok(self.client.query(&statement, params).await?)
         };
         match tokio::time::timeout(self.time_limit, run).await {
@@ -144,6 +178,7 @@ impl Connection {
     pub(super) async fn execute(&self, sql: &'static str, params: Params<'_>) -> Result<u64, Failure> {
         let run = async {
             let statement = self.prepare(sql).await?;
+            self.sent.one(self.used_for);
             Ok(self.client.execute(&statement, params).await?)
         };
         match tokio::time::timeout(self.time_limit, run).await {
@@ -154,6 +189,7 @@ impl Connection {
 
     /// Statements without parameters, such as `BEGIN`.
     pub(super) async fn batch(&self, sql: &str) -> Result<(), Failure> {
+        self.sent.one(self.used_for);
         match tokio::time::timeout(self.time_limit, self.client.batch_execute(sql)).await {
             Ok(result) => Ok(result?),
             Err(_) => Err(Failure::connection("the server does not answer")),
@@ -164,17 +200,22 @@ impl Connection {
 /// A place for one connection, which is made when it is needed.
 #[derive(Default)]
 pub(super) struct Slot {
+    used_for: Use,
     open: tokio::sync::Mutex<Option<Arc<Connection>>>,
 }
 
 impl Slot {
+    pub(super) fn of(used_for: Use) -> Self {
+        Self { used_for, open: tokio::sync::Mutex::default() }
+    }
+
     pub(super) async fn get(&self, connector: &Connector) -> Result<Arc<Connection>, Failure> {
         let mut open = self.open.lock().await;
         if let Some(connection) = open.as_ref().filter(|connection| !connection.is_closed()) {
             return Ok(connection.clone());
         }
         *open = None;
-        let made = Arc::new(connector.connect().await?);
+        let made = Arc::new(connector.connect(self.used_for).await?);
         *open = Some(made.clone());
         Ok(made)
     }
@@ -195,8 +236,8 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub(super) fn new(size: usize) -> Self {
-        Self { slots: (0..size.max(1)).map(|_| Slot::default()).collect(), next: AtomicUsize::new(0) }
+    pub(super) fn new(size: usize, used_for: Use) -> Self {
+        Self { slots: (0..size.max(1)).map(|_| Slot::of(used_for)).collect(), next: AtomicUsize::new(0) }
     }
 
     /// Runs a statement that may be repeated: one that reads, or one that has the same effect twice. It is repeated once

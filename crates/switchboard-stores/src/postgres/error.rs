@@ -90,7 +90,8 @@ fn without_address(error: &tokio_postgres::Error) -> String {
             Some(tls) => format!("its certificate is not trusted ({tls}); sslrootcert names the file of its authority"),
             None => format!("PostgreSQL cannot be reached ({})", io.kind()),
         },
-        None => error.to_string(),
+        // Such as that the server does not support TLS.
+        None => error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}")),
     }
 }
 

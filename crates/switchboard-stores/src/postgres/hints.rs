@@ -149,16 +149,25 @@ impl Presence {
     }
 }
 
+/// The keys of the names that connections of processes hold.
+macro_rules! held_names {
+    () => {
+        "with held as materialized (
+                select ((classid::bigint << 32) | objid::bigint) as key from pg_locks
+                 where locktype = 'advisory' and objsubid = 1 and granted
+                   and database = (select oid from pg_database where datname = current_database()))"
+    };
+}
+pub(super) use held_names;
+
 /// Counts the processes that share the schema: those whose connection holds their name. One that has just ended is counted until PostgreSQL
 /// notices.
 pub(super) async fn count_replicas(shared: &Shared) -> Result<(), StoreError> {
-    const COUNT: &str = "
-        with held as materialized (
-                select ((classid::bigint << 32) | objid::bigint) as key from pg_locks
-                 where locktype = 'advisory' and objsubid = 1 and granted
-                   and database = (select oid from pg_database where datname = current_database()))
-        select count(*) from replica
-         where hashtextextended('switchboard replica ' || $1 || ' ' || name, 0) in (select key from held)";
+    const COUNT: &str = concat!(
+        held_names!(),
+        " select count(*) from replica
+           where hashtextextended('switchboard replica ' || $1 || ' ' || name, 0) in (select key from held)"
+    );
     let rows = shared.serve(COUNT, &[&shared.connector.schema]).await?;
     let count: i64 = rows.first().map_or(Ok(1), |row| get(row, 0))?;
     shared.share.set_processes(u32::try_from(count).unwrap_or(u32::MAX));

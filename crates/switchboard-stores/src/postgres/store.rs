@@ -386,7 +386,8 @@ impl Upkeep for PostgresStore {
     }
 
     fn stats(&self) -> StoreStats {
-        StoreStats { stored_bytes: self.shared.usage.all(), ..self.shared.totals.stats() }
+        let statements = self.shared.connector.sent.read();
+        StoreStats { stored_bytes: self.shared.usage.all(), statements, ..self.shared.totals.stats() }
     }
 
     fn share(&self) -> Share {
@@ -443,8 +444,8 @@ impl Calls for PostgresStore {
         Box::pin(calls::claim(&self.shared, only, limit, claim_ms))
     }
 
-    fn next_call_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
-        Box::pin(calls::next_at(&self.shared))
+    fn next_call_in(&self) -> BoxFuture<'_, Result<Option<i64>, StoreError>> {
+        Box::pin(calls::next_in(&self.shared))
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_postgres::Client;
 
 use super::audit::Audit;
-use super::connect::{Connector, Plans, Pool, Slot};
+use super::connect::{Connector, Plans, Pool, Slot, Use};
 use super::deliveries::NO_OWNER;
 use super::error::{Failure, PostgresError};
 use super::hints::{PostgresHints, Presence};
@@ -121,7 +121,8 @@ pub(super) fn connector(options: &PostgresOptions, runtime: Handle) -> Result<Co
     let (config, root) = options.parse()?;
     let tls = Tls::new(root.as_deref())?;
     let (schema, statement_timeout) = (options.schema.clone(), options.statement_timeout);
-    Ok(Connector { config, tls, schema, statement_timeout, plans: Plans::AsServerDecides, runtime })
+    let plans = Plans::AsServerDecides;
+    Ok(Connector { config, tls, schema, statement_timeout, plans, runtime, sent: Arc::default() })
 }
 
 pub(super) async fn single_client(connector: &Connector) -> Result<Client, PostgresError> {
@@ -205,9 +206,9 @@ async fn open(
     let shared = Arc::new(Shared {
         writers: connector.planning_once(),
         connector,
-        readers: Pool::new(options.readers),
-        service: Pool::new(1),
-        upkeep: Slot::default(),
+        readers: Pool::new(options.readers, Use::Reads),
+        service: Pool::new(1, Use::Service),
+        upkeep: Slot::of(Use::Upkeep),
         queue: Queue::new(waiting),
         sender,
         cache: Cache::new(options.cache_records_max, CACHE_BYTES_MAX),

@@ -4,6 +4,7 @@
 use switchboard_core::lifecycle::{Event, Head};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::audit::{AuditHash, ChainPosition, StoredEntry};
+use switchboard_engine::ports::storage::{COMMIT_BYTES, KEY_BYTES, PIECE_BYTES, TASK_BYTES, WEBHOOK_BYTES};
 use switchboard_engine::ports::store::{Accept, StoreError};
 use tokio::runtime::Handle;
 use tokio_postgres::{Client, Row};
@@ -114,7 +115,7 @@ impl Inspection<'_> {
         const TASKS: &str = concat!(
             "select ",
             task_columns!(),
-            ", s.tenant, s.principal, s.agent from task t join scope s using (scope_no)
+            ", s.tenant, s.principal, s.agent, t.bytes from task t join scope s using (scope_no)
               where t.task_no > $1::bigint order by t.task_no limit $2::bigint"
         );
         let mut after = 0_i64;
@@ -128,10 +129,45 @@ impl Inspection<'_> {
                 let scope = read_scope(row, AFTER_TASK).map_err(unreadable)?;
                 match TaskRow::read(row, &scope.agent) {
                     Err(error) => self.fault(Some(&id), told(&error)),
-                    Ok(task) => self.log(&id, &task).await?,
+                    Ok(task) => {
+                        let faults = self.checked.faults;
+                        self.log(&id, &task).await?;
+                        // A row that is missing is a fault already, and it is why the bytes differ.
+                        if self.checked.faults == faults {
+                            self.bytes(&id, &task, get(row, AFTER_TASK + 3).map_err(unreadable)?).await?;
+                        }
+                    }
                 }
             }
         }
+    }
+
+    /// Compares what a task says it counts of the limits of storage with its rows. A commit counts 192 bytes more if it came with an idempotency
+    /// key, which may be forgotten by now.
+    async fn bytes(&mut self, id: &str, task: &TaskRow, said: i64) -> Result<(), PostgresError> {
+        const WEIGHTS: &str = "
+            select coalesce(sum(l.weight), 0)::bigint,
+                   count(*) filter (where l.weight not in (own.bytes, own.bytes + $3::bigint))
+              from log l cross join lateral
+                   (select octet_length(l.record) + $2::bigint
+                           + (select coalesce(sum(octet_length(c.bytes) + $4::bigint), 0) from chunk c
+                               where c.task_no = l.task_no and c.version = l.version)::bigint as bytes) as own
+             where l.task_no = $1::bigint";
+        let rates = [COMMIT_BYTES, KEY_BYTES, PIECE_BYTES].map(signed);
+        let rows =
+            self.client.query(WEIGHTS, &[&task.task_no, &rates[0], &rates[1], &rates[2]]).await.map_err(failed)?;
+        let Some(row) = rows.first() else { return Ok(()) };
+        let (weights, wrong): (i64, i64) = (get(row, 0).map_err(unreadable)?, get(row, 1).map_err(unreadable)?);
+        if wrong > 0 {
+            self.fault(Some(id), format!("{wrong} of its commits count other bytes than they have"));
+            return Ok(());
+        }
+        let webhooks = i64::from(task.head.push_configs) * signed(WEBHOOK_BYTES);
+        let counted = signed(TASK_BYTES) + weights + webhooks;
+        if said != counted {
+            self.fault(Some(id), format!("it counts {said} bytes stored, and has {counted}"));
+        }
+        Ok(())
     }
 
     /// Replays the log of a task. Of one that was compacted only what is left is compared with checksums.

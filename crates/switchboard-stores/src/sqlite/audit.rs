@@ -91,6 +91,12 @@ struct Chain {
     last: ChainPosition,
 }
 
+impl Chain {
+    fn columns(&self) -> ChainColumns {
+        ChainColumns { chain_no: self.chain_no, id: self.id.clone(), anchor: self.anchor, last_no: self.last.no }
+    }
+}
+
 impl AuditWriter {
     pub(super) fn new(connection: &Connection, queue: Arc<AuditQueue>) -> rusqlite::Result<Self> {
         let chain = match newest_chain(connection) {
@@ -171,39 +177,93 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Removes the oldest entries that are no longer kept.
+    /// Removes the oldest entries that are no longer kept: of the chain that is written to, and, by their age alone, of chains that
+    /// nothing is added to any more.
     pub(super) fn forget_audit(&mut self, retention: &AuditRetention, limit: usize) -> Result<usize, Failure> {
-        let Some(chain) = self.audit.current() else { return Ok(0) };
-        let kept = chain.last.no - chain.anchor.no;
-        let too_many = kept.saturating_sub(retention.entries_max);
-        let mut select = self.connection.prepare_cached(
-            "SELECT entry_no, at, record, hash FROM audit WHERE chain_no = ?1 AND entry_no > ?2 ORDER BY entry_no LIMIT ?3",
-        )?;
-        let mut rows = select.query(params![chain.chain_no, signed(chain.anchor.no), signed(limit as u64)])?;
-        let (mut anchor, mut forgotten) = (chain.anchor, 0);
-        while let Some(row) = rows.next()? {
-            let entry = stored_entry(row)?;
-            if entry.no > chain.anchor.no + too_many && retention.now.ms_since(entry.at) < retention.entries_ms {
-                break;
+        let current = self.audit.current().cloned();
+        let mut forgotten = 0;
+        if let Some(chain) = &current {
+            let too_many = (chain.last.no - chain.anchor.no).saturating_sub(retention.entries_max);
+            let old = old_entries(self.connection, &chain.columns(), retention, too_many, limit)?;
+            if let Some(why) = old.broken {
+                return Err(mismatch(format_args!("the audit log ({why})")));
             }
-            // An entry that does not follow stays, and so does the proof that it does not.
-            match anchor.follow(&chain.id, &entry) {
-                Ok(next) => anchor = next,
-                Err(why) => return Err(mismatch(format_args!("the audit log ({why})"))),
+            if old.count > 0 {
+                let shortened = Chain { anchor: old.last, ..chain.clone() };
+                shorten(self.connection, &shortened.columns())?;
+                self.audit.pending = Some(shortened);
             }
-            forgotten += 1;
+            forgotten = old.count;
         }
-        drop(rows);
-        if forgotten == 0 {
-            return Ok(0);
+        let without = current.map_or(0, |chain| chain.chain_no);
+        for chain_no in ended_chains(self.connection, without)? {
+            // `verify` tells of a row that cannot be read.
+            let Ok(mut columns) = read_chains(self.connection, &format!("WHERE chain_no = {chain_no}")) else {
+                continue;
+            };
+            let Some(columns) = columns.pop().filter(|_| forgotten < limit) else { continue };
+            let old = old_entries(self.connection, &columns, retention, 0, limit - forgotten)?;
+            if old.count > 0 {
+                shorten(self.connection, &ChainColumns { anchor: old.last, ..columns })?;
+            }
+            forgotten += old.count;
         }
-        let mut delete = self.connection.prepare_cached("DELETE FROM audit WHERE chain_no = ?1 AND entry_no <= ?2")?;
-        delete.execute([chain.chain_no, signed(anchor.no)])?;
-        let shortened = Chain { anchor, ..chain.clone() };
-        write_chain(self.connection, &shortened)?;
-        self.audit.pending = Some(shortened);
         Ok(forgotten)
     }
+}
+
+/// The entries at the beginning of a chain that are no longer kept.
+struct OldEntries {
+    count: usize,
+    /// The last of them, or the anchor.
+    last: ChainPosition,
+    /// Why the next entry does not follow. It stays, and so does the proof that it does not.
+    broken: Option<String>,
+}
+
+fn old_entries(
+    connection: &Connection,
+    chain: &ChainColumns,
+    retention: &AuditRetention,
+    too_many: u64,
+    limit: usize,
+) -> Result<OldEntries, Failure> {
+    let mut select = connection.prepare_cached(
+        "SELECT entry_no, at, record, hash FROM audit WHERE chain_no = ?1 AND entry_no > ?2 ORDER BY entry_no LIMIT ?3",
+    )?;
+    let mut rows = select.query(params![chain.chain_no, signed(chain.anchor.no), signed(limit as u64)])?;
+    let mut old = OldEntries { count: 0, last: chain.anchor, broken: None };
+    while let Some(row) = rows.next()? {
+        let entry = stored_entry(row)?;
+        if entry.no > chain.anchor.no + too_many && retention.now.ms_since(entry.at) < retention.entries_ms {
+            break;
+        }
+        match old.last.follow(&chain.id, &entry) {
+            Ok(next) => old.last = next,
+            Err(why) => {
+                old.broken = Some(why);
+                break;
+            }
+        }
+        old.count += 1;
+    }
+    Ok(old)
+}
+
+/// Removes the entries up to the anchor.
+fn shorten(connection: &Connection, chain: &ChainColumns) -> Result<(), Failure> {
+    let mut delete = connection.prepare_cached("DELETE FROM audit WHERE chain_no = ?1 AND entry_no <= ?2")?;
+    delete.execute([chain.chain_no, signed(chain.anchor.no)])?;
+    insert_chain(connection, chain)
+}
+
+/// The numbers of chains with entries, without the one that is written to.
+fn ended_chains(connection: &Connection, without: i64) -> Result<Vec<i64>, Failure> {
+    let mut select = connection.prepare_cached(
+        "SELECT chain_no FROM audit_chain WHERE chain_no <> ?1 AND anchor_no < last_no ORDER BY chain_no",
+    )?;
+    let numbers = select.query_map([without], |row| row.get(0))?.collect::<rusqlite::Result<_>>();
+    Ok(numbers?)
 }
 
 fn newest_chain(connection: &Connection) -> Result<Option<Chain>, Failure> {
@@ -230,9 +290,7 @@ fn begin_chain(connection: &Connection) -> Result<Chain, Failure> {
 }
 
 fn write_chain(connection: &Connection, chain: &Chain) -> Result<(), Failure> {
-    let columns =
-        ChainColumns { chain_no: chain.chain_no, id: chain.id.clone(), anchor: chain.anchor, last_no: chain.last.no };
-    insert_chain(connection, &columns)
+    insert_chain(connection, &chain.columns())
 }
 
 /// Writes the row of a chain, in the place of the one that is there.

@@ -75,6 +75,7 @@ pub(super) fn calls_after(connection: &Connection, after: i64, limit: i64) -> Re
     Ok(calls)
 }
 
+/// When the next call is due.
 pub(super) fn next_call_at(connection: &Connection) -> Result<Option<Timestamp>, Failure> {
     let mut select = connection.prepare_cached("SELECT min(due_at) FROM call WHERE due_at IS NOT NULL")?;
     let next: Option<i64> = select.query_row([], |row| row.get(0))?;

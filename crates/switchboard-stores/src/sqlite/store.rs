@@ -493,8 +493,11 @@ impl Calls for SqliteStore {
         Box::pin(self.writer.run(move |ledger| ledger.claim_calls(only.as_deref(), limit, claim_ms)))
     }
 
-    fn next_call_at(&self) -> BoxFuture<'_, Result<Option<Timestamp>, StoreError>> {
-        Box::pin(self.readers.run(calls::next_call_at))
+    fn next_call_in(&self) -> BoxFuture<'_, Result<Option<i64>, StoreError>> {
+        Box::pin(async move {
+            let next = self.readers.run(calls::next_call_at).await?;
+            Ok(next.map(|at| at.ms_since(self.clock.now())))
+        })
     }
 }
 

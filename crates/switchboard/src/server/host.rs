@@ -498,6 +498,10 @@ fn write_store(out: &mut String, engine: &Engine) {
     let help = "Transactions; commits that waited together share one.";
     single(out, "commit_batches_total", "counter", help, stats.batches);
     single(out, "store_rows_written_total", "counter", "Rows written.", stats.rows_written);
+    family(out, "store_statements_total", "counter", "Statements sent to PostgreSQL, by what they were for.");
+    for (used_for, count) in stats.statements.by_use() {
+        sample(out, "store_statements_total", &[("for", used_for)], count);
+    }
     single(out, "store_bytes_written_total", "counter", "Bytes of content written.", stats.bytes_written);
     if let Some(bytes) = stats.stored_bytes {
         single(out, "stored_bytes", "gauge", "Bytes stored, as the limits of storage count them.", bytes);

@@ -1,11 +1,13 @@
 //! Many followers of one task, spread over three servers, all drop and resume at once: each sees every event once, and what that costs the
 //! database and the memory of the servers is bounded.
 //!
-//! With `SWITCHBOARD_TEST_LONG` they are 10,000; by itself a test has fewer, because it shares its machine with others.
+//! With `SWITCHBOARD_TEST_LONG` they are 10,000; by itself a test has fewer, because it shares its machine with others. What is measured is not how many
+//! events a machine can send in a second: with 10,000 followers there is one event in a second, so that they keep up on any machine.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -13,11 +15,11 @@ use tokio::time::timeout;
 use super::{Cluster, begin, get};
 use crate::support::limit::Limit;
 
-const FOLLOWERS: usize = 900;
+const FOLLOWERS: usize = 2_000;
 const FOLLOWERS_LONG: usize = 10_000;
-/// Twenty events in a second.
-const CHUNKS: u64 = 300;
-const CHUNKS_LONG: u64 = 1_200;
+/// What the agent is told: twenty events in a second, or one. The task is still at work when all followers resume.
+const WORK: (&str, u64) = ("stream 240", 240);
+const WORK_LONG: (&str, u64) = ("slow 150 count", 150);
 /// After so many events all drop.
 const BEFORE: u64 = 10;
 /// Longer than anything here takes on a busy machine.
@@ -35,13 +37,20 @@ const BYTES_BESIDES: u64 = 256 << 20;
 fn all_followers_of_three_servers_drop_and_resume_at_once() {
     let _limit = Limit::new();
     let long = std::env::var_os("SWITCHBOARD_TEST_LONG").is_some();
-    let (followers, chunks) = if long { (FOLLOWERS_LONG, CHUNKS_LONG) } else { (FOLLOWERS, CHUNKS) };
+    let (followers, (work, events)) = if long { (FOLLOWERS_LONG, WORK_LONG) } else { (FOLLOWERS, WORK) };
+    // A socket for each, and what the test itself needs.
+    raise_file_limit(followers as u64 + 1_000);
     let postgres = switchboard_test_servers::Postgres::start();
     let cluster = Cluster::on(&postgres);
-    // No run changes hands here, so that only followers cost anything.
-    cluster.configure("lease_s = 30\n\n[[agent]]\nname = \"Demo\"\nkind = \"demo\"");
+    // No run changes hands here, so that only followers cost anything. All of them are one caller, whose streams the servers share, and those that
+    // drop are counted until their server notices.
+    let limits = format!("lease_s = 30\nstreams_per_caller_max = {}", 6 * followers);
+    cluster.configure(&format!(
+        "{limits}\nstreams_max = {}\n\n[[agent]]\nname = \"Demo\"\nkind = \"demo\"",
+        2 * followers
+    ));
     let servers = cluster.start(["first", "second", "third"]);
-    let id = begin(&servers[0], "m-1", &format!("stream {chunks}"));
+    let id = begin(&servers[0], "m-1", work);
     let statements = || -> u64 {
         let sql = "select pg_stat_clear_snapshot(), xact_commit + xact_rollback from pg_stat_database where datname = 'postgres'";
         postgres.sql(sql).trim().trim_start_matches('|').parse().unwrap()
@@ -64,8 +73,8 @@ fn all_followers_of_three_servers_drop_and_resume_at_once() {
     let task = get(&servers[1], &id);
     assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
     let spent = statements() - statements_before;
-    println!("{spent} transactions for {followers} followers and {chunks} events");
-    let allowed = followers as u64 * STATEMENTS_PER_FOLLOWER + chunks * STATEMENTS_PER_EVENT;
+    println!("{spent} transactions for {followers} followers and {events} events");
+    let allowed = followers as u64 * STATEMENTS_PER_FOLLOWER + events * STATEMENTS_PER_EVENT;
     assert!(spent <= allowed, "{spent} transactions, {allowed} at most");
     let each = BYTES_BESIDES + (followers as u64).div_ceil(3) * BYTES_PER_FOLLOWER;
     for (after, before) in memory().into_iter().zip(memory_before) {
@@ -73,12 +82,25 @@ fn all_followers_of_three_servers_drop_and_resume_at_once() {
     }
 }
 
+/// Lets this process, and the servers that it starts, have so many files and sockets.
+fn raise_file_limit(needed: u64) {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    assert!(
+        maximum.is_none_or(|most| most >= needed),
+        "this test needs {needed} open files (`ulimit -Hn`), and may have {maximum:?}"
+    );
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+        .expect("the limit is raised to the most that is allowed");
+}
+
 /// Lets all followers run at once, and gives the last event that each has seen.
 async fn all<F: Future<Output = u64> + Send + 'static>(count: usize, follower: impl Fn(usize) -> F) -> Vec<u64> {
     let running: Vec<_> = (0..count).map(|number| tokio::spawn(timeout(PATIENCE, follower(number)))).collect();
     let mut seen = Vec::with_capacity(count);
     for follower in running {
-        seen.push(follower.await.unwrap().expect("a follower is served in time"));
+        let number = seen.len();
+        let served = follower.await.unwrap();
+        seen.push(served.unwrap_or_else(|_| panic!("follower {number} of {count} is not served within {PATIENCE:?}")));
     }
     seen
 }

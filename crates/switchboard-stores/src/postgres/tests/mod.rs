@@ -2,6 +2,8 @@
 //! start a server of their own, so they are ignored unless they are asked for, as `scripts/test` does.
 
 mod assigning;
+mod checking;
+mod costs;
 mod hints;
 mod migrating;
 mod refusals;

@@ -2,7 +2,7 @@
 
 use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{RecordWriter, now};
-use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, Decision, read_export_line};
+use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, AuditRetention, Decision, read_export_line};
 
 use super::super::{append_audit, read_audit};
 use super::{OnFile, faults_of, make};
@@ -98,6 +98,19 @@ async fn a_chain_that_lost_its_end_is_not_continued() {
     let chains = read_audit(&subject.path(), &mut |_, _| {}).unwrap();
     let found: Vec<_> = chains.iter().map(|chain| (chain.last.no, chain.broken.is_some())).collect();
     assert_eq!(found, [(2, true), (1, false)]);
+
+    // What is left of it is forgotten by its age; that its end is missing can be seen all the same.
+    subject.clock.advance_ms(5_000);
+    record(&subject, "eve");
+    subject.store().audit().unwrap().flush().await.unwrap();
+    let retention = AuditRetention { now: now(&subject), entries_ms: 5_000, entries_max: 100 };
+    for forgotten in [1, 2, 0] {
+        let limit = 2 - usize::from(forgotten == 1);
+        assert_eq!(subject.store().audit().unwrap().forget(retention, limit).await.unwrap(), forgotten);
+    }
+    let chains = read_audit(&subject.path(), &mut |_, _| {}).unwrap();
+    let found: Vec<_> = chains.iter().map(|chain| (chain.anchor.no, chain.last.no, chain.broken.is_some())).collect();
+    assert_eq!(found, [(2, 2, true), (1, 2, false)]);
 }
 
 #[tokio::test]
