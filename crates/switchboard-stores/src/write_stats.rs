@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use switchboard_engine::ports::store::{COMMIT_MICROS_BOUNDS, StoreStats, batch_place};
+use switchboard_engine::ports::store::{COMMIT_MICROS_BOUNDS, Statements, StoreStats, batch_place};
 
 #[derive(Default)]
 pub(crate) struct WriteStats {
@@ -56,6 +56,7 @@ impl WriteStats {
             commit_micros_sum: self.commit_micros_sum.load(Relaxed),
             tasks: None,
             stored_bytes: None,
+            statements: Statements::default(),
         }
     }
 }

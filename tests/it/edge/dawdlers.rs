@@ -1,5 +1,7 @@
 //! Those who connect and do not get to the point: each is sent away in time, and what they began is not answered.
 
+use std::time::Duration;
+
 use switchboard::{Server, ServerLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -39,4 +41,24 @@ async fn a_request_in_single_bytes_is_served() {
     let mut answer = String::new();
     soon(stream.read_to_string(&mut answer)).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+}
+
+/// A client can be connected before the server has accepted it. If the server stops just then, the client is answered, not cut off.
+#[tokio::test]
+async fn a_connection_that_waits_to_be_accepted_is_answered_by_a_server_that_stops() {
+    let server = Server::builder().agent(echo());
+    let bound = server.build().unwrap().bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let addr = bound.local_addr();
+    let mut waiting = Vec::new();
+    for _ in 0..20 {
+        let mut client = TcpStream::connect(addr).await.unwrap();
+        client.write_all(format!("GET /healthz HTTP/1.1\r\nHost: {addr}\r\n\r\n").as_bytes()).await.unwrap();
+        waiting.push(client);
+    }
+    bound.run_until(std::future::ready(()), Duration::from_secs(10)).await;
+    for mut client in waiting {
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
+    }
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use http::Uri;
 use switchboard_engine::Engine;
 use switchboard_engine::supervisor::Kind;
-use tokio::net::{TcpListener, TcpSocket};
 
 use super::build::{Parts, short_key};
 use super::builder::ServerBuilder;
@@ -19,7 +18,7 @@ use super::edge::shared::Shared;
 use super::host::Host;
 use super::reloads::Reloads;
 use super::serve_error::{ServeError, ServeErrorKind};
-use super::transport::listener::Bound;
+use super::transport::listener::{Bound, listen};
 use super::transport::tls::Tls;
 use crate::agent_client::AgentClient;
 
@@ -183,20 +182,6 @@ fn send_metrics_of(shared: &Arc<Shared>) {
     if let Some(telemetry) = &shared.telemetry {
         telemetry.start_metrics(shared);
     }
-}
-
-/// Connections that wait to be accepted; the system may allow fewer (`net.core.somaxconn`). When thousands of followers come back at once, those that find no
-/// place try again after a second and more.
-const ACCEPT_QUEUE_MAX: u32 = 4_096;
-
-/// Takes a port, also one whose last connections are not forgotten yet.
-fn listen(addr: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // On Windows this would take a port away from another process.
-    #[cfg(not(windows))]
-    socket.set_reuseaddr(true)?;
-    socket.bind(addr)?;
-    socket.listen(ACCEPT_QUEUE_MAX)
 }
 
 /// The URL of a port that speaks TLS, and the host in it if the certificate is for it. Problems that clients are likely

@@ -6,9 +6,11 @@
 //! system call, of their own. And hyper waits without a time limit to see which version a client speaks, so the socket sets
 //! the limit.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
@@ -18,7 +20,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use switchboard_engine::supervisor::{Kind, poll_when_woken};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -117,12 +119,43 @@ impl Bound {
             () = stop => {}
             () = accepting => {}
         }
-        drop(listener);
+        serve_waiting(listener, &shared, &slots);
         host.begin_drain();
         // One grace period for connections and runs together.
         let deadline = Instant::now() + grace;
         shared.supervisor.wait_connections(grace).await;
         host.shutdown(deadline.saturating_duration_since(Instant::now())).await;
+    }
+}
+
+/// Connections that wait to be accepted; the system may allow fewer (`net.core.somaxconn`). When thousands of followers come back at once, those that find no
+/// place try again after a second and more.
+const ACCEPT_QUEUE_MAX: u32 = 4_096;
+
+/// Takes a port, also one whose last connections are not forgotten yet.
+pub(crate) fn listen(addr: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // On Windows this would take a port away from another process.
+    #[cfg(not(windows))]
+    socket.set_reuseaddr(true)?;
+    socket.bind(addr)?;
+    socket.listen(ACCEPT_QUEUE_MAX)
+}
+
+/// How long a server that stops waits for the first request of a connection.
+const FIRST_REQUEST_WAIT: Duration = Duration::from_millis(500);
+
+/// Serves the connections that the system has taken for a listener and nobody has accepted yet, and closes it. They would be reset otherwise, and
+/// their clients cannot know whether a request was read.
+fn serve_waiting(listener: TcpListener, shared: &Arc<Shared>, slots: &Arc<Semaphore>) {
+    let Ok(listener) = listener.into_std() else { return };
+    for _ in 0..ACCEPT_QUEUE_MAX {
+        let Ok(slot) = slots.clone().try_acquire_owned() else { return };
+        let Ok((stream, peer)) = listener.accept() else { return };
+        let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+        if let Ok(stream) = stream {
+            serve(shared, stream, peer, slot);
+        }
     }
 }
 
@@ -156,7 +189,12 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedS
             },
         };
         let service = A2aService::of_connection(of.clone(), peer, unread, certificate);
-        let service = service_fn(move |request| service.clone().call(RequestBody::of(request, &of)));
+        let has_asked = Arc::new(AtomicBool::new(false));
+        let asks = has_asked.clone();
+        let service = service_fn(move |request| {
+            asks.store(true, Relaxed);
+            service.clone().call(RequestBody::of(request, &of))
+        });
         let connection = builder.serve_connection(TokioIo::new(socket), service);
         let mut connection = pin!(connection);
         let drained = pin!(draining.cancelled());
@@ -169,14 +207,26 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedS
                 tracing::debug!("connection ended: an answer was not read");
                 Ok(())
             }
-            () = poll_when_woken(drained) => {
+            // Boxed, because most connections end otherwise, and need not reserve memory for it.
+            () = poll_when_woken(drained) => Box::pin(async {
+                let asked_late = sleep(FIRST_REQUEST_WAIT);
+                let mut asked_late = pin!(asked_late);
+                // A client that connected just before the server stopped is on its way to ask, and would be reset.
+                let ended = poll_fn(|cx| match connection.as_mut().poll(cx) {
+                    Poll::Ready(served) => Poll::Ready(Some(served)),
+                    Poll::Pending if has_asked.load(Relaxed) => Poll::Ready(None),
+                    Poll::Pending => asked_late.as_mut().poll(cx).map(|()| None),
+                });
+                if let Some(served) = ended.await {
+                    return served;
+                }
                 connection.as_mut().graceful_shutdown();
                 tokio::select! {
                     biased;
                     served = connection => served,
                     () = unread => Ok(()),
                 }
-            }
+            }).await,
         };
         if let Err(error) = served {
             if is_late_write(&*error) {
