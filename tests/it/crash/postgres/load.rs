@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -138,13 +138,13 @@ fn send(addrs: &[SocketAddr], client: usize, params: &Value) -> Result<String, S
              Content-Length: {}\r\n\r\n",
             body.len()
         );
-        let mut answer = String::new();
+        let (mut answer, begun) = (String::new(), Instant::now());
         let asked = socket
             .set_read_timeout(Some(PATIENCE))
             .and_then(|()| socket.write_all(format!("{head}{body}").as_bytes()))
             .and_then(|()| socket.read_to_string(&mut answer));
         if let Err(error) = asked {
-            return Err(format!("the connection broke ({error}) after {answer:?}"));
+            return Err(format!("the connection broke ({error}) after {:?} and {answer:?}", begun.elapsed()));
         }
         if answer.starts_with("HTTP/1.1 503") {
             let after = answer

@@ -133,7 +133,7 @@ impl Bound {
 const ACCEPT_QUEUE_MAX: u32 = 4_096;
 
 /// Takes a port, also one whose last connections are not forgotten yet.
-pub(crate) fn listen(addr: SocketAddr) -> std::io::Result<TcpListener> {
+pub(crate) fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // On Windows this would take a port away from another process.
     #[cfg(not(windows))]
@@ -145,10 +145,29 @@ pub(crate) fn listen(addr: SocketAddr) -> std::io::Result<TcpListener> {
 /// How long a server that stops waits for the first request of a connection.
 const FIRST_REQUEST_WAIT: Duration = Duration::from_millis(500);
 
+/// From now on the system takes no connection for the listener. A client that tries is told so when it asks again a second later, because the port is
+/// closed then.
+#[cfg(target_os = "linux")]
+fn turn_away(listener: &std::net::TcpListener) {
+    // The program of one instruction that lets no packet through.
+    let none = socket2::SockFilter::new(RETURN_CONSTANT, 0, 0, 0);
+    if let Err(error) = socket2::SockRef::from(listener).attach_filter(&[none]) {
+        tracing::debug!(%error, "connections that are made just now may be reset");
+    }
+}
+
+/// The instruction `BPF_RET | BPF_K` of packet filters.
+#[cfg(target_os = "linux")]
+const RETURN_CONSTANT: u16 = 0x06;
+
+#[cfg(not(target_os = "linux"))]
+fn turn_away(_: &std::net::TcpListener) {}
+
 /// Serves the connections that the system has taken for a listener and nobody has accepted yet, and closes it. They would be reset otherwise, and
 /// their clients cannot know whether a request was read.
 fn serve_waiting(listener: TcpListener, shared: &Arc<Shared>, slots: &Arc<Semaphore>) {
     let Ok(listener) = listener.into_std() else { return };
+    turn_away(&listener);
     for _ in 0..ACCEPT_QUEUE_MAX {
         let Ok(slot) = slots.clone().try_acquire_owned() else { return };
         let Ok((stream, peer)) = listener.accept() else { return };
