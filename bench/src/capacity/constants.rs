@@ -17,11 +17,11 @@ const SIMULATION: &str = "cargo test --profile ci --workspace --test it -- sim::
 
 /// What one durable send of an ordinary agent costs PostgreSQL: two commits.
 pub const DATABASE_PER_SEND: Constant =
-    Constant { name: "PostgreSQL, per send", value: Some(181.0), unit: "µs of CPU", command: REPLICAS };
+    Constant { name: "PostgreSQL, per send", value: Some(94.0), unit: "µs of CPU", command: REPLICAS };
 
 /// What it costs the server.
 pub const SERVER_PER_SEND: Constant =
-    Constant { name: "server, per send", value: Some(95.0), unit: "µs of CPU", command: REPLICAS };
+    Constant { name: "server, per send", value: Some(91.0), unit: "µs of CPU", command: REPLICAS };
 
 /// What a server costs PostgreSQL in a second in which nothing happens.
 pub const DATABASE_PER_IDLE_SERVER: Constant = Constant {
@@ -41,7 +41,7 @@ pub const DATABASE_PER_RUN: Constant = Constant {
 
 /// How much later a follower at another server sees an event.
 pub const FOLLOWER_DELAY: Constant =
-    Constant { name: "delay of a follower at another server, p50", value: Some(0.85), unit: "ms", command: REPLICAS };
+    Constant { name: "delay of a follower at another server, p50", value: Some(1.03), unit: "ms", command: REPLICAS };
 
 /// Calls of a server to its store in a minute in which nothing happens. Counted, not measured: they are the same everywhere.
 pub const IDLE_CALLS: Constant = Constant {
