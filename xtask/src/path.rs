@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::folders::target;
 use crate::server::Server;
 
-/// How long is looked at what runs while nobody calls: longer than the pauses of nearly all loops.
+/// How long the server is watched without a client: longer than the pauses of nearly all its loops.
 const IDLE: Duration = Duration::from_secs(12);
 /// A server under valgrind is slow.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);
@@ -51,7 +51,7 @@ fn built_unoptimised() -> Result<PathBuf> {
     Ok(target().join("debug").join("switchboard"))
 }
 
-/// What runs while nobody calls, and during a send.
+/// What the server runs without a client, and what it runs during a send.
 fn profile(binary: &Path, folder: &Path) -> Result<(Ran, Ran)> {
     let out = folder.join("callgrind");
     let server = Server::start(|address| {

@@ -2,8 +2,8 @@
 //! was verified with are replaced. Only good tokens get in here, so strangers cannot fill it; and only those that are seen a second time, so
 //! that callers who sign a new token for each request do not fill it either.
 //!
-//! A token is found by a fast hash, and is the same only if all its bytes are. So the hash need not be one that nobody can find collisions
-//! of: two tokens with the same hash are in each other's way, and neither is ever taken for the other. The bytes are compared in constant
+//! A token is found by a fast hash, and is the same only if all its bytes are. So an attacker who finds collisions of the hash gains
+//! nothing: two tokens with the same hash are in each other's way, and neither is ever taken for the other. The bytes are compared in constant
 //! time, so that an answer does not tell how much of a guess was right.
 
 use std::collections::HashMap;

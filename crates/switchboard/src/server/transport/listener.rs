@@ -145,11 +145,11 @@ pub(crate) fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
 /// How long a server that stops waits for the first request of a connection.
 const FIRST_REQUEST_WAIT: Duration = Duration::from_millis(500);
 
-/// From now on the system takes no connection for the listener. A client that tries is told so when it asks again a second later, because the port is
-/// closed then.
+/// Lets the system drop every packet to the listener, so that no client connects after the last one was accepted and before the port is closed. A
+/// client whose packet was dropped sends it again a second later, and finds the port closed.
 #[cfg(target_os = "linux")]
 fn turn_away(listener: &std::net::TcpListener) {
-    // The program of one instruction that lets no packet through.
+    // A packet filter of one instruction, which accepts nothing.
     let none = socket2::SockFilter::new(RETURN_CONSTANT, 0, 0, 0);
     if let Err(error) = socket2::SockRef::from(listener).attach_filter(&[none]) {
         tracing::debug!(%error, "connections that are made just now may be reset");
@@ -163,8 +163,8 @@ const RETURN_CONSTANT: u16 = 0x06;
 #[cfg(not(target_os = "linux"))]
 fn turn_away(_: &std::net::TcpListener) {}
 
-/// Serves the connections that the system has taken for a listener and nobody has accepted yet, and closes it. They would be reset otherwise, and
-/// their clients cannot know whether a request was read.
+/// Serves the clients that have connected and that the server has not accepted yet, then closes the listener. If it only closed, the system would
+/// reset these clients, and they could not know whether the server has read their requests.
 fn serve_waiting(listener: TcpListener, shared: &Arc<Shared>, slots: &Arc<Semaphore>) {
     let Ok(listener) = listener.into_std() else { return };
     turn_away(&listener);
