@@ -141,7 +141,7 @@ impl Key {
     }
 
     /// Whether a token may be signed with it which names this key, or none in particular.
-    #[cfg(feature = "server")]
+    #[cfg(any(feature = "server", feature = "webhook-receiver"))]
     pub(crate) fn fits(&self, key_id: Option<&str>) -> bool {
         key_id.is_none() || self.id.is_none() || self.id.as_deref() == key_id
     }
