@@ -6,15 +6,19 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::id_hash::SeededHash;
 use crate::ports::Share;
 
 /// The table of holders is split, so that holders on different cores rarely wait for each other.
 const SHARDS: usize = 16;
+
+/// What each of them holds.
+type Holders<K> = HashMap<K, u64, SeededHash>;
 
 /// How much all holders together, and each of them, may hold.
 pub struct Budget<K> {
@@ -29,8 +33,8 @@ struct Inner<K> {
     all: AtomicU64,
     refused_all: AtomicU64,
     refused_each: AtomicU64,
-    hashing: RandomState,
-    holders: [Mutex<HashMap<K, u64>>; SHARDS],
+    hashing: SeededHash,
+    holders: [Mutex<Holders<K>>; SHARDS],
 }
 
 /// Why nothing more is given out. The number is the limit.
@@ -65,7 +69,7 @@ impl<K: Hash + Eq + Clone> Budget<K> {
     pub fn new(all_max: u64, each_max: u64) -> Self {
         let holders = std::array::from_fn(|_| Mutex::default());
         let (all, refused_all, refused_each) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        let (share, hashing) = (Share::default(), RandomState::new());
+        let (share, hashing) = (Share::default(), SeededHash::default());
         let inner = Inner { all_max, each_max, share, all, refused_all, refused_each, hashing, holders };
         Self { inner: Arc::new(inner) }
     }
@@ -109,7 +113,7 @@ impl<K: Hash + Eq + Clone> Budget<K> {
 }
 
 impl<K: Hash + Eq + Clone> Inner<K> {
-    fn shard(&self, holder: &K) -> MutexGuard<'_, HashMap<K, u64>> {
+    fn shard(&self, holder: &K) -> MutexGuard<'_, Holders<K>> {
         let shard = usize::try_from(self.hashing.hash_one(holder)).unwrap_or_default() % SHARDS;
         self.holders[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,15 +125,18 @@ impl<K: Hash + Eq + Clone> Inner<K> {
             return Err(OverBudget::All(self.all_max));
         }
         let mut holders = self.shard(holder);
-        let held = holders.get(holder).copied().unwrap_or_default();
+        let held = holders.get_mut(holder);
         let each_max = self.share.of(self.each_max);
-        let Some(sum) = within(each_max)(held) else {
+        let Some(sum) = within(each_max)(held.as_deref().copied().unwrap_or_default()) else {
             drop(holders);
             self.all.fetch_sub(amount, Relaxed);
             self.refused_each.fetch_add(1, Relaxed);
             return Err(OverBudget::Each(each_max));
         };
-        holders.insert(holder.clone(), sum);
+        match held {
+            Some(held) => *held = sum,
+            None => drop(holders.insert(holder.clone(), sum)),
+        }
         Ok(())
     }
 

@@ -77,7 +77,7 @@ async fn a_gateway_that_starts_while_its_upstream_is_down_shows_the_last_known_c
     let file = folder.path().join("cards/weather.json");
     let (served, url) = upstream(&LiveCard::default()).await;
     let (_first, card, _) = gateway(&url, kept_at(&file)).await;
-    drop(served);
+    served.stop().await.unwrap();
     let (_second, restored, handle) = gateway(&url, kept_at(&file)).await;
     assert_eq!((&restored.name, skills(&restored)), (&card.name, skills(&card)));
     assert_eq!(handle.card(), None, "the upstream itself has shown none");

@@ -60,8 +60,10 @@ impl Timestamp {
     #[must_use]
     pub fn to_rfc3339(self) -> [u8; 24] {
         let days = self.0.div_euclid(MS_PER_DAY);
-        let ms_of_day = self.0.rem_euclid(MS_PER_DAY);
         let (year, month, day) = civil_from_days(days);
+        // Small and without a sign, numbers take fewer instructions to divide.
+        let [year, month, day, ms_of_day] =
+            [year, month, day, self.0.rem_euclid(MS_PER_DAY)].map(|number| u32::try_from(number).unwrap_or_default());
         let mut out = *b"0000-00-00T00:00:00.000Z";
         digits(&mut out[0..4], year);
         digits(&mut out[5..7], month);
@@ -129,7 +131,7 @@ impl Timestamp {
     }
 }
 
-fn digits(out: &mut [u8], mut value: i64) {
+fn digits(out: &mut [u8], mut value: u32) {
     for slot in out.iter_mut().rev() {
         *slot = b'0' + u8::try_from(value % 10).unwrap_or(0);
         value /= 10;

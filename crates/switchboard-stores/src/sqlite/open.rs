@@ -82,7 +82,7 @@ pub(super) const NO_EPOCH: i64 = 0;
 
 /// Pages of the write-ahead log after which a commit runs a checkpoint; an idle writer does so earlier.
 const CHECKPOINT_PAGES: i64 = 4000;
-const WRITER_CACHE_KIB: i64 = 8 * 1024;
+const WRITER_CACHE_KIB: i64 = 2 * 1024;
 const READER_CACHE_KIB: i64 = 2 * 1024;
 const WAL_BYTES_KEPT: i64 = 64 << 20;
 const BUSY_WAIT_MS: i64 = 5_000;

@@ -176,8 +176,7 @@ impl SseBody {
 /// Escapes the line ends of Unicode in the JSON after `start`. They can only stand in strings, where the escape means the
 /// same.
 pub(crate) fn escape_line_ends(out: &mut Vec<u8>, start: usize) {
-    // Most JSON is ASCII, and that is seen many bytes at a time.
-    if out[start..].is_ascii() {
+    if is_all_ascii(&out[start..]) {
         return;
     }
     let Some((first, _, _)) = next_line_end(&out[start..]) else { return };
@@ -189,6 +188,11 @@ pub(crate) fn escape_line_ends(out: &mut Vec<u8>, start: usize) {
         rest = &rest[at + length..];
     }
     out.extend_from_slice(rest);
+}
+
+/// Most JSON is ASCII. Without a way out at the first byte that is not, as in `is_ascii`, the compiler looks at many bytes at a time.
+fn is_all_ascii(bytes: &[u8]) -> bool {
+    bytes.iter().fold(0, |all, byte| all | byte) < 0x80
 }
 
 /// Where the next line end is, how many bytes it takes, and its escape.

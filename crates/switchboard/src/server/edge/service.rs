@@ -110,7 +110,8 @@ where
             Some(_) => ReplyWatch::Socket,
             None => ReplyWatch::Service(shared.unread.of_service.clone()),
         };
-        let exchange = Exchange { in_flight: InFlight::new(shared, note, unread), common, parts, present, body };
+        let in_flight = InFlight::new(shared, note, unread);
+        let exchange = Box::new(Exchange { in_flight, common, parts, present, body });
         if let Target::Answered(response) = target {
             return exchange.answered(response);
         }
@@ -147,7 +148,7 @@ fn head<'a>(parts: &'a Parts, present: PresentHeaders, note: &'a RequestRecord) 
     Head { method: &parts.method, uri: &parts.uri, headers: &parts.headers, present, note }
 }
 
-/// A request on its way, with its body.
+/// A request on its way, with its body. It is boxed once, and then only its address is passed on.
 struct Exchange<B> {
     in_flight: InFlight,
     common: CommonHeaders,
@@ -169,7 +170,7 @@ where
     }
 
     /// The answer is there already.
-    fn answered(self, response: Response<ReplyBody>) -> Answering {
+    fn answered(self: Box<Self>, response: Response<ReplyBody>) -> Answering {
         let (in_flight, common) = (self.in_flight, self.common);
         let span = common.span();
         Box::pin(ready(Ok(span.in_scope(|| in_flight.answered(common, response)))))
@@ -177,7 +178,7 @@ where
 
     /// Continues after authentication. Each way is boxed by itself: one box for all would be as large as the largest of
     /// them at every request.
-    fn proceed(self, target: Target, identified: Result<Identified, ProtocolError>) -> Answering {
+    fn proceed(self: Box<Self>, target: Target, identified: Result<Identified, ProtocolError>) -> Answering {
         let identified = match identified {
             Ok(identified) => identified,
             Err(error) => {
@@ -208,7 +209,7 @@ where
             Target::Grpc(agent, binding) => self.call_agent(agent, Mount::FREE, binding, identified),
             Target::Compat(agent, mount, binding) => self.call_agent(agent, mount, binding, identified),
             Target::Download(agent, files, place) => {
-                let Self { in_flight, common, parts, present, .. } = self;
+                let Self { in_flight, common, parts, present, .. } = *self;
                 boxed(common.span(), async move {
                     let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
                     let identity = shared.authentication.identity(&identified);
@@ -223,7 +224,7 @@ where
             Target::Internal(route) => self.internal(route),
             Target::Door(place) => self.door(place),
             Target::Organization(route) => {
-                let Self { in_flight, common, parts, present, body } = self;
+                let Self { in_flight, common, parts, present, body } = *self;
                 boxed(common.span(), async move {
                     let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
                     let identity = shared.authentication.identity(&identified);
@@ -239,7 +240,7 @@ where
                 })
             }
             Target::Outbox(place) => {
-                let Self { in_flight, common, parts, present, body } = self;
+                let Self { in_flight, common, parts, present, body } = *self;
                 boxed(common.span(), async move {
                     let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
                     let identity = shared.authentication.identity(&identified);
@@ -257,7 +258,7 @@ where
             // Every authenticated caller may read the metrics, which are about all traffic; only operators see the
             // endpoints of webhooks.
             Target::Metrics => {
-                let Self { in_flight, common, parts, .. } = self;
+                let Self { in_flight, common, parts, .. } = *self;
                 boxed(common.span(), async move {
                     let shared = &*in_flight.shared;
                     let identity = shared.authentication.identity(&identified);
@@ -270,8 +271,8 @@ where
     }
 
     /// A request that the server has posted to itself.
-    fn internal(self, route: InternalRoute) -> Answering {
-        let Self { in_flight, common, parts, present, body } = self;
+    fn internal(self: Box<Self>, route: InternalRoute) -> Answering {
+        let Self { in_flight, common, parts, present, body } = *self;
         boxed(common.span(), async move {
             let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
             let response = internal::serve(&shared.internal, route, &head, body).await;
@@ -280,8 +281,8 @@ where
     }
 
     /// A program that an agent of this server has started calls another agent.
-    fn door(self, place: DoorPath) -> Answering {
-        let Self { in_flight, common, parts, present, body } = self;
+    fn door(self: Box<Self>, place: DoorPath) -> Answering {
+        let Self { in_flight, common, parts, present, body } = *self;
         boxed(common.span(), async move {
             let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
             let response = door::serve::serve(shared, &place, &head, body).await;
@@ -290,8 +291,8 @@ where
     }
 
     /// Another app passes on the secret of an organization.
-    fn org_secret_received(self) -> Answering {
-        let Self { in_flight, common, parts, present, body } = self;
+    fn org_secret_received(self: Box<Self>) -> Answering {
+        let Self { in_flight, common, parts, present, body } = *self;
         boxed(common.span(), async move {
             let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
             let record = |entry| in_flight.audit_operator(entry);
@@ -301,25 +302,30 @@ where
     }
 
     /// Takes a call through its binding.
-    fn call_agent<P>(self, agent: Arc<Mounted>, mount: Mount, mut binding: P, identified: Identified) -> Answering
+    fn call_agent<P>(
+        self: Box<Self>,
+        agent: Arc<Mounted>,
+        mount: Mount,
+        mut binding: P,
+        identified: Identified,
+    ) -> Answering
     where
         P: Binding + 'static,
     {
-        let Self { in_flight, common, parts, present, body } = self;
-        boxed(common.span(), async move {
-            let shared = &*in_flight.shared;
+        boxed(self.common.span(), async move {
+            let (shared, note) = (&*self.in_flight.shared, &self.in_flight.note);
             let proven = identified.proven();
             let request =
-                Incoming { shared, agent: &agent, mount, head: head(&parts, present, &in_flight.note), proven };
+                Incoming { shared, agent: &agent, mount, head: head(&self.parts, self.present, note), proven };
             let identity = shared.authentication.identity(&identified);
-            let mut begun = bindings::begin(&mut binding, &request, identity, body).await;
+            let mut begun = bindings::begin(&mut binding, &request, identity, self.body).await;
             // The connection reads the next request into the same memory.
-            drop(parts);
+            drop(self.parts);
             let response = match &mut begun {
-                Ok(pending) => bindings::finish(&mut binding, shared, &agent, &in_flight.note, identity, pending).await,
+                Ok(pending) => bindings::finish(&mut binding, shared, &agent, note, identity, pending).await,
                 Err(response) => std::mem::take(&mut **response),
             };
-            Ok(in_flight.answered(common, response))
+            Ok(self.in_flight.answered(self.common, response))
         })
     }
 
