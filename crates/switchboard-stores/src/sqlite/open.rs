@@ -82,6 +82,8 @@ pub(super) const NO_EPOCH: i64 = 0;
 
 /// Pages of the write-ahead log after which a commit runs a checkpoint; an idle writer does so earlier.
 const CHECKPOINT_PAGES: i64 = 4000;
+/// Commits write to the ends of tables, so few pages are used again and again. A larger cache would cost more than it saves: in a file
+/// below 1 GiB, SQLite looks at every page of its cache after a commit that has split a page.
 const WRITER_CACHE_KIB: i64 = 2 * 1024;
 const READER_CACHE_KIB: i64 = 2 * 1024;
 const WAL_BYTES_KEPT: i64 = 64 << 20;
