@@ -170,7 +170,7 @@ where
     }
 
     /// The answer is there already.
-    fn answered(self: Box<Self>, response: Response<ReplyBody>) -> Answering {
+    fn answered(self, response: Response<ReplyBody>) -> Answering {
         let (in_flight, common) = (self.in_flight, self.common);
         let span = common.span();
         Box::pin(ready(Ok(span.in_scope(|| in_flight.answered(common, response)))))
@@ -271,8 +271,8 @@ where
     }
 
     /// A request that the server has posted to itself.
-    fn internal(self: Box<Self>, route: InternalRoute) -> Answering {
-        let Self { in_flight, common, parts, present, body } = *self;
+    fn internal(self, route: InternalRoute) -> Answering {
+        let Self { in_flight, common, parts, present, body } = self;
         boxed(common.span(), async move {
             let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
             let response = internal::serve(&shared.internal, route, &head, body).await;
@@ -281,8 +281,8 @@ where
     }
 
     /// A program that an agent of this server has started calls another agent.
-    fn door(self: Box<Self>, place: DoorPath) -> Answering {
-        let Self { in_flight, common, parts, present, body } = *self;
+    fn door(self, place: DoorPath) -> Answering {
+        let Self { in_flight, common, parts, present, body } = self;
         boxed(common.span(), async move {
             let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
             let response = door::serve::serve(shared, &place, &head, body).await;
@@ -291,8 +291,8 @@ where
     }
 
     /// Another app passes on the secret of an organization.
-    fn org_secret_received(self: Box<Self>) -> Answering {
-        let Self { in_flight, common, parts, present, body } = *self;
+    fn org_secret_received(self) -> Answering {
+        let Self { in_flight, common, parts, present, body } = self;
         boxed(common.span(), async move {
             let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
             let record = |entry| in_flight.audit_operator(entry);
