@@ -17,7 +17,7 @@ use crate::ports::Share;
 /// The table of holders is split, so that holders on different cores rarely wait for each other.
 const SHARDS: usize = 16;
 
-/// What each of them holds.
+/// How much each holder holds.
 type Holders<K> = HashMap<K, u64, SeededHash>;
 
 /// How much all holders together, and each of them, may hold.

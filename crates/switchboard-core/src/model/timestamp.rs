@@ -61,7 +61,7 @@ impl Timestamp {
     pub fn to_rfc3339(self) -> [u8; 24] {
         let days = self.0.div_euclid(MS_PER_DAY);
         let (year, month, day) = civil_from_days(days);
-        // Small and without a sign, numbers take fewer instructions to divide.
+        // It takes fewer instructions to divide small numbers that have no sign.
         let [year, month, day, ms_of_day] =
             [year, month, day, self.0.rem_euclid(MS_PER_DAY)].map(|number| u32::try_from(number).unwrap_or_default());
         let mut out = *b"0000-00-00T00:00:00.000Z";

@@ -82,8 +82,8 @@ pub(super) const NO_EPOCH: i64 = 0;
 
 /// Pages of the write-ahead log after which a commit runs a checkpoint; an idle writer does so earlier.
 const CHECKPOINT_PAGES: i64 = 4000;
-/// Commits write to the ends of tables, so few pages are used again and again. A larger cache would cost more than it saves: in a file
-/// below 1 GiB, SQLite looks at every page of its cache after a commit that has split a page.
+/// Small, because commits write to the ends of tables and so use few pages again, and because SQLite looks at every page of its cache after a
+/// commit that has split a page, while the file is below 1 GiB. With 8 MiB that took 2.7 % of the CPU of an ordinary send.
 const WRITER_CACHE_KIB: i64 = 2 * 1024;
 const READER_CACHE_KIB: i64 = 2 * 1024;
 const WAL_BYTES_KEPT: i64 = 64 << 20;

@@ -190,7 +190,7 @@ pub(crate) fn escape_line_ends(out: &mut Vec<u8>, start: usize) {
     out.extend_from_slice(rest);
 }
 
-/// Most JSON is ASCII. Without a way out at the first byte that is not, as in `is_ascii`, the compiler looks at many bytes at a time.
+/// Most JSON is ASCII. This reads all bytes, where `is_ascii` stops at the first other one: so the compiler makes it read many bytes at a time.
 fn is_all_ascii(bytes: &[u8]) -> bool {
     bytes.iter().fold(0, |all, byte| all | byte) < 0x80
 }

@@ -148,7 +148,7 @@ fn head<'a>(parts: &'a Parts, present: PresentHeaders, note: &'a RequestRecord) 
     Head { method: &parts.method, uri: &parts.uri, headers: &parts.headers, present, note }
 }
 
-/// A request on its way, with its body. It is boxed once, and then only its address is passed on.
+/// A request on its way, with its body. It is boxed, so that a call to an agent passes on its address instead of copying it.
 struct Exchange<B> {
     in_flight: InFlight,
     common: CommonHeaders,
