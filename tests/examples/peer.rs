@@ -177,10 +177,10 @@ async fn file(agent: &AgentClient, transport: &Transport) -> anyhow::Result<()> 
     let part = task.artifacts.first().and_then(|artifact| artifact.parts.first()).context("there is no file")?;
     let PartContent::Raw(bytes) = &part.content else { bail!("{part:?}") };
     ensure!(bytes.as_ref() == b"contents", "{part:?}");
-    ensure!(part.media_type.as_deref() == Some("text/plain"), "{part:?}");
+    ensure!(part.media_type() == Some("text/plain"), "{part:?}");
     // In 0.3's proto as the JavaScript SDK has it, a file has no name.
     let may_be_nameless = matches!(transport.name.as_str(), "HTTP+JSON/0.3" | "GRPC/0.3");
-    let name = part.filename.as_deref();
+    let name = part.filename();
     ensure!(name == Some("switchboard.txt") || (may_be_nameless && name.is_none()), "{part:?}");
     Ok(())
 }

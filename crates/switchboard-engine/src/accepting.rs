@@ -488,7 +488,7 @@ pub(crate) async fn confirm_webhook(
 /// Only media types that a part names are checked, because most clients send plain text or JSON without naming one.
 fn check_input(card: &AgentCard, words: &Vocabulary, send: &SendMessage) -> Result<(), ProtocolError> {
     for (index, part) in send.message.parts.iter().enumerate() {
-        let Some(named) = part.media_type.as_deref().filter(|named| !card.reads(named)) else { continue };
+        let Some(named) = part.media_type().filter(|named| !card.reads(named)) else { continue };
         let modes = card.default_input_modes.join(", ");
         let field = format!("{}[{index}].{}", words.parts, words.media_type);
         let reason = format!("{field}: this agent does not read {named} (it reads {modes})");

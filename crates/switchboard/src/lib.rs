@@ -59,7 +59,9 @@ pub use switchboard_core::call;
 pub use switchboard_core::dialect::Dialect;
 pub use switchboard_core::error::{ProtocolError, Violation};
 pub use switchboard_core::model;
-pub use switchboard_core::model::{Artifact, Json, Message, Part, PartContent, Role, Task, TaskId, TaskState};
+pub use switchboard_core::model::{
+    Artifact, Json, Message, Part, PartContent, PartDetails, Role, Task, TaskId, TaskState,
+};
 
 #[cfg(feature = "server")]
 pub use agent::{AgentBuilder, Skill};

@@ -248,8 +248,7 @@ async fn base64_that_the_python_sdk_0_3_puts_in_place_of_bytes_is_read_as_the_fi
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
     const WRAPPED: &[u8] = b"iVBORw0KGgo=";
     let painter = AgentBuilder::from_fn("Painter", |turn: Turn| async move {
-        let picture = Part { media_type: Some("image/png".to_owned()), ..Part::text("") };
-        let picture = Part { content: PartContent::Raw(WRAPPED.into()), ..picture };
+        let picture = Part::raw(WRAPPED).with_media_type("image/png");
         turn.answer_with(Artifact::new("picture", vec![picture])).await?;
         Ok(())
     });

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use switchboard::model::PartContent;
 use switchboard::{AgentClient, Message, Part, Role, TaskId};
 
 use super::quick;
@@ -120,7 +119,7 @@ async fn a_file_goes_to_0_3_over_json_rpc_where_that_is_offered() {
         url = server.url
     );
     let agent = quick().build().unwrap().agent(&card).await.unwrap();
-    let file = Part { content: PartContent::Raw(vec![0, 159, 146, 150].into()), ..Part::text("") };
+    let file = Part::raw(vec![0, 159, 146, 150]);
     let message = |part: &Part| Message::new(Role::User, "", vec![part.clone()]);
     for part in [Part::text("hello"), file, Part::text("bye")] {
         soon(agent.send(message(&part))).await.unwrap();

@@ -189,7 +189,7 @@ async fn a_report_with_a_webhook() {
 async fn a_picture_with_faces() {
     let edge = Edge::new(Server::builder().agent(agent(|turn: Turn| async move {
         let [_, picture] = &turn.message().parts[..] else { panic!("{:?}", turn.message()) };
-        assert_eq!((picture.filename.as_deref(), picture.content_bytes()), (Some("input_image.png"), 21));
+        assert_eq!((picture.filename(), picture.content_bytes()), (Some("input_image.png"), 21));
         let output = Part::url("https://storage.example.com/processed/task-bbb/output.png?token=xyz")
             .with_filename("output.png")
             .with_media_type("image/png");
@@ -205,7 +205,7 @@ async fn tickets_as_json() {
     let edge = Edge::new(Server::builder().agent(agent(move |turn: Turn| {
         let tickets = tickets.clone();
         async move {
-            let hint = turn.message().parts[0].metadata.as_ref().unwrap().as_str();
+            let hint = turn.message().parts[0].metadata().unwrap().as_str();
             assert!(hint.contains("ticketNumber") && hint.contains("application/json"), "{hint}");
             Ok(turn.answer(tickets).await?)
         }

@@ -44,7 +44,7 @@ fn keeper(seen: &Seen) -> AgentBuilder {
         let seen = seen.clone();
         async move {
             let message = turn.message();
-            let given = [turn.metadata(), message.metadata.as_ref(), message.parts[0].metadata.as_ref()];
+            let given = [turn.metadata(), message.metadata.as_ref(), message.parts[0].metadata()];
             let given = given.into_iter().flatten().map(|json| json.as_str().to_owned());
             seen.lock().unwrap().extend(given);
             if turn.text() == "reply" {

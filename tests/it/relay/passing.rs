@@ -2,7 +2,7 @@
 
 use switchboard::call::ListTasks;
 use switchboard::client::Client;
-use switchboard::model::{PartContent, Update};
+use switchboard::model::Update;
 use switchboard::{AgentBuilder, Json, Limits, Part, Replies, Server, TaskState};
 use switchboard_hub::relay::{Relay, Resend};
 
@@ -102,13 +102,8 @@ async fn files_and_data_pass_unchanged_and_credentials_do_not_pass() {
     let upstream = Upstream::start().await;
     let (_gateway, agent, _) = gateway(&upstream.url, quick());
     let mut sent = message("m-1", "hello");
-    let file = Part {
-        content: PartContent::Raw(vec![0, 159, 146, 150].into()),
-        filename: Some("a.bin".to_owned()),
-        media_type: Some("application/octet-stream".to_owned()),
-        metadata: None,
-    };
-    let data = Part { content: PartContent::Data(Json::from_trusted(r#"{"n":[1,2]}"#)), ..Part::text("") };
+    let file = Part::raw(vec![0, 159, 146, 150]).with_filename("a.bin").with_media_type("application/octet-stream");
+    let data = Part::json(Json::from_trusted(r#"{"n":[1,2]}"#));
     sent.parts.extend([file, data]);
     sent.metadata = Some(Json::from_trusted(r#"{"accessToken":"secret","colour":"red"}"#));
     soon(agent.send(sent.clone())).await.unwrap();

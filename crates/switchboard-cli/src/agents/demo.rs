@@ -119,7 +119,7 @@ impl Demo {
             let task = turn.task();
             let line = address.answer_line(&self.place, task.id.as_str(), task.context_id.as_str());
             let shown = line.map(|line| serde_json::json!({ "pasteToAnswer": line }).to_string());
-            question.metadata = shown.map(Json::from_trusted);
+            question = question.with_metadata(shown.map(Json::from_trusted));
         }
         turn.status(TaskState::InputRequired, vec![question]).await?;
         Ok(())

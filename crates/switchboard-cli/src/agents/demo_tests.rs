@@ -175,7 +175,7 @@ async fn a_question_and_a_stream_show_the_next_line_to_paste() {
          -H 'Content-Type: application/json' -d @-"
     );
     let metadata = Json::from_trusted(format!("{{\"pasteToAnswer\":\"{line}\"}}"));
-    let question = Part { metadata: Some(metadata), ..Part::text("which colour?") };
+    let question = Part::text("which colour?").with_metadata(metadata);
     assert_eq!(task.status.message.as_ref().unwrap().parts, [question]);
     let task = engine.say("stream 2").await;
     let line = format!(

@@ -287,7 +287,7 @@ fn said(part: &Part) -> String {
     match part.as_text() {
         Some(text) => clean_lines(text).join("\n"),
         None => {
-            let name = part.filename.as_deref().unwrap_or("unnamed");
+            let name = part.filename().unwrap_or("unnamed");
             format!("[{} {}]\n", clean(name), clean(part.effective_media_type()))
         }
     }

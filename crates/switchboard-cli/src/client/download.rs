@@ -75,7 +75,7 @@ pub(crate) async fn run(session: &Session, args: &DownloadArgs) -> Result<(), Cl
                 let number = if many { format!("-{}", at + 1) } else { String::new() };
                 let own = artifact.name.as_deref().unwrap_or(artifact.artifact_id.as_str());
                 let fallback = format!("{own}{number}");
-                let name = file_name(part.filename.as_deref().unwrap_or(&fallback), ending(part));
+                let name = file_name(part.filename().unwrap_or(&fallback), ending(part));
                 let name = unused(name, &all);
                 let content = content(&agent, part).await?;
                 all.push(save(args, artifact.artifact_id.as_str(), &name, &content)?);

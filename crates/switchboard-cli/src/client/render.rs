@@ -143,11 +143,11 @@ fn part(lines: &mut Lines, part: &Part, detail: Detail) {
         PartContent::Raw(bytes) => file(lines, part, &format!("{} bytes", bytes.len()), None),
         PartContent::Url(url) => file(lines, part, "unknown", Some(url)),
     }
-    metadata(lines, part.metadata.as_ref(), detail);
+    metadata(lines, part.metadata(), detail);
 }
 
 fn file(lines: &mut Lines, part: &Part, size: &str, url: Option<&str>) {
-    let name = part.filename.as_deref().unwrap_or("unnamed");
+    let name = part.filename().unwrap_or("unnamed");
     let url = url.map(|url| format!(" {url}")).unwrap_or_default();
     lines.field("File", format!("{name} {} {size}{url}", part.effective_media_type()).replace(['\n', '\r'], " "));
 }

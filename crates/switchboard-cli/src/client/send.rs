@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::{ArgMatches, Args};
 use switchboard::call::SendMessage;
 use switchboard::client::new_message_id;
-use switchboard::{CallErrorKind, Json, Message, Part, ProtocolError, Role};
+use switchboard::{CallErrorKind, Json, Message, Part, PartDetails, ProtocolError, Role};
 
 use super::error::ClientError;
 use super::follow::{Follower, Outcome};
@@ -131,7 +131,7 @@ fn read_parts<'a>(given: impl Iterator<Item = Given<'a>>, stdin: &mut dyn Read) 
             }
             Given::MediaType(media_type) => match parts.last_mut().filter(|_| is_free) {
                 Some(part) => {
-                    part.media_type = Some(media_type.to_owned());
+                    part.change_details(|details| details.media_type = Some(media_type.to_owned()));
                     is_free = false;
                     continue;
                 }
@@ -155,16 +155,18 @@ fn read_parts<'a>(given: impl Iterator<Item = Given<'a>>, stdin: &mut dyn Read) 
 pub(crate) fn file(name: &str) -> Result<Part, ClientError> {
     let lower = name.get(..8).unwrap_or(name).to_ascii_lowercase();
     let last = name.rsplit('/').next().filter(|last| !last.is_empty());
-    let mut part = match lower.starts_with("http://") || lower.starts_with("https://") {
+    let part = match lower.starts_with("http://") || lower.starts_with("https://") {
         true => Part::url(name),
         false => {
             let bytes = read_bounded(name, &mut std::fs::File::open(name).map_err(|error| unread(name, &error))?)?;
             Part::raw(bytes)
         }
     };
-    part.filename = last.map(|last| last.split(['?', '#']).next().unwrap_or(last).to_owned());
-    part.media_type = media_type_of(name).map(str::to_owned);
-    Ok(part)
+    Ok(part.with_details(PartDetails {
+        metadata: None,
+        filename: last.map(|last| last.split(['?', '#']).next().unwrap_or(last).to_owned()),
+        media_type: media_type_of(name).map(str::to_owned),
+    }))
 }
 
 fn data(name: &str, stdin: &mut dyn Read) -> Result<Part, ClientError> {

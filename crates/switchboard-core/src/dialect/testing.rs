@@ -12,8 +12,8 @@ use crate::error::{ProtocolError, Violation};
 use crate::model::{
     AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill,
     Artifact, ArtifactUpdate, AuthenticationInfo, ConfigId, Dialect, Json, Message, OAuthFlow, OAuthFlowKind, Part,
-    PartContent, PushConfig, Role, SecurityRequirement, SecurityScheme, StatusUpdate, Task, TaskId, TaskState,
-    TaskStatus, TaskView, Timestamp, Update,
+    PartContent, PartDetails, PushConfig, Role, SecurityRequirement, SecurityScheme, StatusUpdate, Task, TaskId,
+    TaskState, TaskStatus, TaskView, Timestamp, Update,
 };
 
 use super::json::DecodeLimits;
@@ -135,8 +135,9 @@ fn part() -> impl Strategy<Value = Part> {
         line().prop_map(PartContent::Url),
         json().prop_map(|text| PartContent::Data(Json::from_trusted(text))),
     ];
-    (content, metadata(), option::of(id()), option::of(line()))
-        .prop_map(|(content, metadata, filename, media_type)| Part { content, metadata, filename, media_type })
+    (content, metadata(), option::of(id()), option::of(line())).prop_map(|(content, metadata, filename, media_type)| {
+        Part::new(content).with_details(PartDetails { metadata, filename, media_type })
+    })
 }
 
 /// A message with anything in it.

@@ -30,7 +30,7 @@ pub use dialect::{Dialect, Package};
 pub use ids::{AgentName, ArtifactId, ConfigId, ContextId, MessageId, Principal, TaskId, Tenant};
 pub use json::{Json, JsonError, JsonLimits};
 pub use message::{Message, Role};
-pub use part::{Part, PartContent};
+pub use part::{Part, PartContent, PartDetails};
 pub use push::{AuthenticationInfo, PushConfig};
 pub use rules::{PushBody, Rules, Vocabulary};
 pub use security::{OAuthFlow, OAuthFlowKind, SecurityRequirement, SecurityScheme};

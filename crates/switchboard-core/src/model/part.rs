@@ -10,6 +10,13 @@ use super::{Json, JsonError};
 pub struct Part {
     /// The content itself.
     pub content: PartContent,
+    /// In a box of its own and never empty, because most parts have none: a streamed answer has thousands of them.
+    details: Option<Box<PartDetails>>,
+}
+
+/// What a part says about its content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartDetails {
     /// Free-form JSON about it, an object.
     pub metadata: Option<Json>,
     /// The name of the file that it is.
@@ -35,7 +42,7 @@ impl Part {
     /// A part without name, media type or metadata.
     #[must_use]
     pub fn new(content: PartContent) -> Self {
-        Self { content, metadata: None, filename: None, media_type: None }
+        Self { content, details: None }
     }
 
     /// A text part.
@@ -73,22 +80,68 @@ impl Part {
     /// Names the file that the part is.
     #[must_use]
     pub fn with_filename(mut self, filename: impl Into<String>) -> Self {
-        self.filename = Some(filename.into());
+        self.change_details(|details| details.filename = Some(filename.into()));
         self
     }
 
     /// Says the media type, such as `image/png`.
     #[must_use]
     pub fn with_media_type(mut self, media_type: impl Into<String>) -> Self {
-        self.media_type = Some(media_type.into());
+        self.change_details(|details| details.media_type = Some(media_type.into()));
         self
     }
 
-    /// Adds free-form JSON about the part, which has to be an object.
+    /// Adds free-form JSON about the part, which has to be an object, or with `None` removes it.
     #[must_use]
-    pub fn with_metadata(mut self, metadata: Json) -> Self {
-        self.metadata = Some(metadata);
+    pub fn with_metadata(mut self, metadata: impl Into<Option<Json>>) -> Self {
+        let metadata = metadata.into();
+        if self.details.is_some() || metadata.is_some() {
+            self.change_details(|details| details.metadata = metadata);
+        }
         self
+    }
+
+    /// Says all this about the content, and nothing else.
+    #[must_use]
+    pub fn with_details(mut self, details: PartDetails) -> Self {
+        self.details = (details != PartDetails::default()).then(|| Box::new(details));
+        self
+    }
+
+    /// The same about another content.
+    #[must_use]
+    pub fn with_content(self, content: PartContent) -> Self {
+        Self { content, ..self }
+    }
+
+    /// Changes what is said about the content.
+    pub fn change_details(&mut self, change: impl FnOnce(&mut PartDetails)) {
+        change(self.details.get_or_insert_default());
+        self.details.take_if(|details| **details == PartDetails::default());
+    }
+
+    /// All that is said about the content.
+    #[must_use]
+    pub fn details(&self) -> Option<&PartDetails> {
+        self.details.as_deref()
+    }
+
+    /// Free-form JSON about the part, an object.
+    #[must_use]
+    pub fn metadata(&self) -> Option<&Json> {
+        self.details()?.metadata.as_ref()
+    }
+
+    /// The name of the file that the part is.
+    #[must_use]
+    pub fn filename(&self) -> Option<&str> {
+        self.details()?.filename.as_deref()
+    }
+
+    /// The media type, such as `image/png`; see [`Part::effective_media_type`] for none.
+    #[must_use]
+    pub fn media_type(&self) -> Option<&str> {
+        self.details()?.media_type.as_deref()
     }
 
     /// The text of a text part.
@@ -119,7 +172,7 @@ impl Part {
     /// The media type this part has when it does not say one.
     #[must_use]
     pub fn effective_media_type(&self) -> &str {
-        match (&self.media_type, &self.content) {
+        match (self.media_type(), &self.content) {
             (Some(named), _) => named,
             (None, PartContent::Text(_)) => "text/plain",
             (None, PartContent::Data(_)) => "application/json",

@@ -124,7 +124,9 @@ fn redact_artifact(artifact: &mut Arc<Artifact>) {
 
 fn redact_parts(parts: &mut [Part]) {
     for part in parts {
-        redact(&mut part.metadata);
+        if has_withheld(part.metadata()) {
+            part.change_details(|details| redact(&mut details.metadata));
+        }
     }
 }
 
@@ -150,7 +152,7 @@ fn has_withheld_in_artifact(artifact: &Artifact) -> bool {
 }
 
 fn have_withheld(parts: &[Part]) -> bool {
-    parts.iter().any(|part| has_withheld(part.metadata.as_ref()))
+    parts.iter().any(|part| has_withheld(part.metadata()))
 }
 
 fn has_withheld(metadata: Option<&Json>) -> bool {

@@ -43,7 +43,7 @@ impl Measure {
             PartContent::Raw(bytes) => (self.bytes)(bytes.len() as u64),
             PartContent::Data(json) => (self.free_form)(json),
         };
-        self.frame + content + self.names([&part.filename, &part.media_type]) + self.metadata(part.metadata.as_ref())
+        self.frame + content + self.names([part.filename(), part.media_type()]) + self.metadata(part.metadata())
     }
 
     /// The measure of parts, taken together.
@@ -63,7 +63,7 @@ impl Measure {
     pub fn artifact(self, artifact: &Artifact) -> u64 {
         self.frame
             + self.parts(&artifact.parts)
-            + self.names([&artifact.name, &artifact.description])
+            + self.names([artifact.name.as_deref(), artifact.description.as_deref()])
             + self.metadata(artifact.metadata.as_ref())
     }
 
@@ -95,7 +95,7 @@ impl Measure {
         json.map_or(0, |json| self.frame + (self.free_form)(json))
     }
 
-    fn names(self, names: [&Option<String>; 2]) -> u64 {
+    fn names(self, names: [Option<&str>; 2]) -> u64 {
         names.into_iter().flatten().map(|name| (self.text)(name)).sum()
     }
 }

@@ -116,15 +116,14 @@ impl Tables {
         let first = found.parts.get(number)?;
         let start = if part.is_some() { content_bytes(&found.parts[..number]) } else { 0 };
         let bytes = if part.is_some() { first.content_bytes() as u64 } else { content_bytes(&found.parts) };
-        let media_type = || PartKind::of(&first.content).media_type().to_owned();
         Some(StoredArtifact {
             key,
             artifact: artifact.clone(),
             begun: record.begun(artifact),
             version: record.head.version,
             range: start..start + bytes,
-            filename: first.filename.clone(),
-            media_type: first.media_type.clone().unwrap_or_else(media_type),
+            filename: first.filename().map(str::to_owned),
+            media_type: first.media_type().unwrap_or_else(|| PartKind::of(&first.content).media_type()).to_owned(),
             positions: [ReadPosition { at: 0, start: 0 }].into(),
         })
     }

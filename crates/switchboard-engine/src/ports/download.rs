@@ -59,8 +59,8 @@ impl WrittenUpdate {
             }
         };
         let kind = PartKind::of(&first.content);
-        let media_type = first.media_type.clone().unwrap_or_else(|| kind.media_type().to_owned());
-        Some(Self { seq, bytes, filename: first.filename.clone(), media_type })
+        let media_type = first.media_type().unwrap_or_else(|| kind.media_type()).to_owned();
+        Some(Self { seq, bytes, filename: first.filename().map(str::to_owned), media_type })
     }
 }
 

@@ -3,7 +3,7 @@
 //! never loads a large file.
 
 use switchboard_core::lifecycle::{ArtifactHead, Head};
-use switchboard_core::model::{Artifact, Json, Part, PartContent};
+use switchboard_core::model::{Artifact, Part, PartContent, PartDetails};
 
 /// What one part takes in addition to its content, in memory or in a reply, whichever is more.
 const PART_BYTES: u64 = 256;
@@ -60,9 +60,7 @@ pub struct OutlinedPart {
     pub kind: PartKind,
     /// Only if it is small.
     pub content: Option<PartContent>,
-    pub metadata: Option<Json>,
-    pub filename: Option<String>,
-    pub media_type: Option<String>,
+    pub details: PartDetails,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,9 +100,7 @@ impl OutlinedPart {
         Self {
             kind: PartKind::of(&part.content),
             content: is_small.then(|| part.content.clone()),
-            metadata: part.metadata.clone(),
-            filename: part.filename.clone(),
-            media_type: part.media_type.clone(),
+            details: part.details().cloned().unwrap_or_default(),
         }
     }
 
@@ -112,16 +108,14 @@ impl OutlinedPart {
     fn shown(self, url: impl FnOnce() -> String) -> Part {
         match self.content {
             None => self.linked(url()),
-            Some(content) => {
-                Part { content, metadata: self.metadata, filename: self.filename, media_type: self.media_type }
-            }
+            Some(content) => Part::new(content).with_details(self.details),
         }
     }
 
     fn linked(self, url: String) -> Part {
-        let media_type = self.media_type.unwrap_or_else(|| self.kind.media_type().to_owned());
-        let (content, media_type) = (PartContent::Url(url), Some(media_type));
-        Part { content, metadata: self.metadata, filename: self.filename, media_type }
+        let mut details = self.details;
+        details.media_type.get_or_insert_with(|| self.kind.media_type().to_owned());
+        Part::url(url).with_details(details)
     }
 }
 
@@ -152,8 +146,8 @@ impl Outline {
         if let Some(first) = self.parts.first() {
             let same = |name: &Option<String>, known: &Option<String>| name.is_none() || name == known;
             self.alike &= part.kind == first.kind
-                && same(&part.filename, &first.filename)
-                && same(&part.media_type, &first.media_type);
+                && same(&part.details.filename, &first.details.filename)
+                && same(&part.details.media_type, &first.details.media_type);
         }
         self.count += 1;
         if self.count <= PARTS_APART_MAX {

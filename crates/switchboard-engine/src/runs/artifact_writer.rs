@@ -191,9 +191,7 @@ impl ArtifactWriter {
 
 /// Whether a part adds anything to an artifact that has others.
 fn says_something(part: &Part) -> bool {
-    let Part { content, metadata, filename, media_type } = part;
-    let is_named = metadata.is_some() || filename.is_some() || media_type.is_some();
-    is_named || !matches!(content, PartContent::Text(text) if text.is_empty())
+    part.details().is_some() || !matches!(&part.content, PartContent::Text(text) if text.is_empty())
 }
 
 /// Commits read from the log at once.

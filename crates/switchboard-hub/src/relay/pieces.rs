@@ -51,7 +51,7 @@ pub(super) fn pieces(update: ArtifactUpdate, bytes_max: u64) -> Vec<ArtifactUpda
 }
 
 fn split(part: &Part, bytes_max: usize) -> Vec<Part> {
-    let piece = |content| Part { content, ..part.clone() };
+    let piece = |content| part.clone().with_content(content);
     match &part.content {
         PartContent::Text(text) => {
             let mut pieces = Vec::new();
@@ -103,8 +103,7 @@ mod tests {
     fn pieces_fit_and_put_together_are_what_came() {
         let text = "grün \u{1}".repeat(400);
         let file = vec![7_u8; 3_000];
-        let raw = Part { content: PartContent::Raw(file.clone().into()), ..Part::text("") };
-        let raw = Part { filename: Some("f.bin".to_owned()), ..raw };
+        let raw = Part::raw(file.clone()).with_filename("f.bin");
         let made = pieces(update(vec![Part::text(text.clone()), Part::text("short"), raw]), 1_000);
         assert!(made.len() > 2);
         for (number, piece) in made.iter().enumerate() {
@@ -119,7 +118,7 @@ mod tests {
                 PartContent::Text(piece) => texts.push_str(piece),
                 PartContent::Raw(piece) => {
                     bytes.extend_from_slice(piece);
-                    assert_eq!(part.filename.as_deref(), Some("f.bin"));
+                    assert_eq!(part.filename(), Some("f.bin"));
                 }
                 _ => unreachable!(),
             }

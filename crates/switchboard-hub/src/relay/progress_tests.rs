@@ -53,7 +53,7 @@ fn only_what_is_behind_the_held_part_of_an_artifact_is_new() {
 
 #[test]
 fn an_artifact_that_is_not_text_is_written_anew_if_its_parts_do_not_fit() {
-    let data = || Part { content: PartContent::Data(Json::from_trusted("{}")), ..Part::text("") };
+    let data = || Part::json(Json::from_trusted("{}"));
     let task = task(vec![data(), data()]);
     let appended = unseen(&task, &task.artifacts[0], Some((1, 2))).unwrap();
     assert_eq!((appended.append, appended.artifact.parts.len()), (true, 1));

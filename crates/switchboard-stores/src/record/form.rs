@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use switchboard_core::dialect::json::{Base64, Raw, Text, Time};
 use switchboard_core::lifecycle::{Event, Inbound};
 use switchboard_core::model::{
-    Artifact, Dialect, Json, Message, Part, PartContent, Role, TaskState, Timestamp, TraceContext,
+    Artifact, Dialect, Json, Message, Part, PartContent, PartDetails, Role, TaskState, Timestamp, TraceContext,
 };
 use switchboard_engine::ports::store::StoreError;
 
@@ -389,9 +389,9 @@ impl<'a> StoredArtifact<'a> {
 impl<'a> StoredPart<'a> {
     fn of(part: &'a Part, place: &mut ContentPosition<'_, '_>) -> Self {
         let mut stored = Self {
-            filename: part.filename.as_deref().map(Text::from),
-            media_type: part.media_type.as_deref().map(Text::from),
-            metadata: part.metadata.as_ref().map(Raw::from),
+            filename: part.filename().map(Text::from),
+            media_type: part.media_type().map(Text::from),
+            metadata: part.metadata().map(Raw::from),
             ..Self::default()
         };
         if Chunker::is_large(part) {
@@ -416,8 +416,11 @@ impl<'a> StoredPart<'a> {
             Self { chunks: Some(stored), .. } => stored.into_content(chunks)?,
             Self { .. } => return Err(corrupt("a part without content")),
         };
-        let (filename, media_type) = (self.filename.map(String::from), self.media_type.map(String::from));
-        Ok(Part { content, metadata: self.metadata.map(json), filename, media_type })
+        Ok(Part::new(content).with_details(PartDetails {
+            metadata: self.metadata.map(json),
+            filename: self.filename.map(String::from),
+            media_type: self.media_type.map(String::from),
+        }))
     }
 }
 

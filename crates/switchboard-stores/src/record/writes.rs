@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use switchboard_core::dialect::json::Base64;
-use switchboard_core::model::{Artifact, Json};
+use switchboard_core::model::{Artifact, Json, PartDetails};
 use switchboard_engine::ports::outline::{OutlinedPart, PartKind};
 use switchboard_engine::ports::store::StoreError;
 
@@ -154,9 +154,12 @@ impl StoredPart<'_> {
     fn into_outlined(self) -> Result<OutlinedPart, StoreError> {
         let kind = self.kind();
         if self.chunks.is_some() {
-            let metadata = self.metadata.map(|metadata| Json::from_trusted(metadata.0));
-            let (filename, media_type) = (self.filename.map(String::from), self.media_type.map(String::from));
-            return Ok(OutlinedPart { kind, content: None, metadata, filename, media_type });
+            let details = PartDetails {
+                metadata: self.metadata.map(|metadata| Json::from_trusted(metadata.0)),
+                filename: self.filename.map(String::from),
+                media_type: self.media_type.map(String::from),
+            };
+            return Ok(OutlinedPart { kind, content: None, details });
         }
         Ok(OutlinedPart::of(&self.into_part(&NoChunks)?))
     }

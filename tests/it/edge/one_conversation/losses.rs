@@ -137,10 +137,10 @@ fn lose_of_parts(parts: &mut Vec<Part>, losses: &[Loss]) {
     for part in parts {
         let has_no_name = matches!(part.content, PartContent::Text(_) | PartContent::Data(_));
         if has_no_name && loses(Loss::Names) {
-            (part.filename, part.media_type) = (None, None);
+            part.change_details(|details| (details.filename, details.media_type) = (None, None));
         }
         if loses(Loss::PartMetadata) {
-            part.metadata = None;
+            part.change_details(|details| details.metadata = None);
         }
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::model::{Part, PartContent};
+use crate::model::{Part, PartContent, PartDetails};
 
 use crate::dialect::json::{
     Check, Obj, Object, Raw, Text, decode_base64, excerpt, present_raw, write_base64, write_json,
@@ -59,7 +59,7 @@ pub(super) fn convert(check: &mut Check<'_>, at: Arguments<'_>, part: WirePart<'
             Part::text(String::new())
         }
     };
-    Part { metadata, ..content }
+    content.with_metadata(metadata)
 }
 
 fn convert_file(check: &mut Check<'_>, at: Arguments<'_>, file: WireFile<'_>) -> Part {
@@ -80,12 +80,11 @@ fn convert_file(check: &mut Check<'_>, at: Arguments<'_>, file: WireFile<'_>) ->
             PartContent::Raw(Bytes::new())
         }
     };
-    Part {
-        content,
+    Part::new(content).with_details(PartDetails {
         metadata: None,
         filename: file.name.filter(|name| !name.is_empty()),
         media_type: check.optional_line(format_args!("{at}.file.mimeType"), file.mime_type),
-    }
+    })
 }
 
 /// Writes a part that names what it holds in `member`.
@@ -105,14 +104,14 @@ pub(super) fn encode(part: &Part, member: &'static str, out: &mut Vec<u8>) {
             write_json(object.key("data"), data);
         }
     }
-    object.json_if_set("metadata", part.metadata.as_ref());
+    object.json_if_set("metadata", part.metadata());
     object.close();
 }
 
 fn encode_file(part: &Part, out: &mut Vec<u8>) {
     let mut file = Object::open(out);
-    file.str_if_set("name", part.filename.as_deref());
-    file.str_if_set("mimeType", part.media_type.as_deref());
+    file.str_if_set("name", part.filename());
+    file.str_if_set("mimeType", part.media_type());
     match &part.content {
         PartContent::Raw(bytes) => write_base64(file.key("bytes"), bytes),
         PartContent::Url(uri) => file.str("uri", uri),

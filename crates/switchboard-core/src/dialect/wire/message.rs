@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{PartForm, Spelling, data_part};
 use crate::dialect::json::{Base64, Check, LazyMember, List, NameOrNumber, Obj, Raw, Text, excerpt, present_raw};
-use crate::model::{self, PartContent, Role};
+use crate::model::{self, PartContent, PartDetails, Role};
 
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -233,13 +233,13 @@ pub(super) fn read_parts(
 
 impl<'a> Part<'a> {
     fn of(part: &'a model::Part, spelling: &Spelling) -> Self {
-        let metadata = part.metadata.as_ref().map(Raw::from);
+        let metadata = part.metadata().map(Raw::from);
         let mut written = match (spelling.parts, &part.content) {
             (PartForm::Flat, content) => {
                 let beside = Self {
                     metadata,
-                    filename: part.filename.as_deref().map(Text::from),
-                    media_type: part.media_type.as_deref().map(Text::from),
+                    filename: part.filename().map(Text::from),
+                    media_type: part.media_type().map(Text::from),
                     ..Self::default()
                 };
                 return match content {
@@ -299,12 +299,11 @@ impl<'a> Part<'a> {
                 PartContent::Text(String::new())
             }
         };
-        model::Part {
-            content,
+        model::Part::new(content).with_details(PartDetails {
             metadata: check.object(format_args!("{at}.metadata"), self.metadata),
             filename: read_name(self.filename),
             media_type: check.optional_line(format_args!("{at}.mediaType"), self.media_type),
-        }
+        })
     }
 
     /// Libraries that are halfway between the versions send files as 1.0 spells them, and that can mean only one thing.
@@ -328,12 +327,12 @@ impl<'a> Part<'a> {
                     check.violation(format_args!("{at}.data"), "must be an object");
                 }
                 let read = self.read_flat(check, at);
-                match read.content {
+                match &read.content {
                     PartContent::Data(data) => {
-                        let (data, metadata) = data_part::read(data, read.metadata);
-                        model::Part { content: PartContent::Data(data), metadata, ..read }
+                        let (data, metadata) = data_part::read(data.clone(), read.metadata().cloned());
+                        read.with_content(PartContent::Data(data)).with_metadata(metadata)
                     }
-                    content => model::Part { content, ..read },
+                    PartContent::Text(_) | PartContent::Raw(_) | PartContent::Url(_) => read,
                 }
             }
             // Its violations have been reported already.
@@ -408,7 +407,7 @@ impl<'a> Part<'a> {
                 };
                 let metadata = check.object(format_args!("{at}.metadata"), self.metadata);
                 let (data, metadata) = data_part::read(data, metadata);
-                model::Part { metadata, ..model::Part::json(data) }
+                model::Part::json(data).with_metadata(metadata)
             }
             (None, None, None) => {
                 check.violation(at, "needs one of text, file and data");
@@ -453,12 +452,11 @@ impl<'a> Part<'a> {
                 PartContent::Raw(Bytes::new())
             }
         };
-        model::Part {
-            content,
+        model::Part::new(content).with_details(PartDetails {
             metadata: check.object(format_args!("{at}.metadata"), self.metadata),
             filename: read_name(file.name),
             media_type: check.optional_line(format_args!("{at_file}.mimeType"), file.mime_type),
-        }
+        })
     }
 }
 
@@ -470,8 +468,8 @@ impl<'a> File<'a> {
             PartContent::Text(_) | PartContent::Data(_) => (None, None),
         };
         let beside = Self {
-            mime_type: part.media_type.as_deref().map(Text::from),
-            name: part.filename.as_deref().map(Text::from),
+            mime_type: part.media_type().map(Text::from),
+            name: part.filename().map(Text::from),
             ..Self::default()
         };
         match spelling.parts {

@@ -32,16 +32,19 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 /// The losses of a form are listed in the head of its dialect.
 fn lose_of_parts(parts: &mut [Part], spelling: &Spelling) {
     for part in parts.iter_mut().filter(|_| spelling.parts != PartForm::Flat) {
-        match &part.content {
-            PartContent::Text(_) => (part.filename, part.media_type) = (None, None),
-            PartContent::Data(data) => {
-                (part.filename, part.media_type) = (None, None);
-                if !data.is_object() {
-                    part.metadata.take_if(|metadata| metadata.as_str() == "{}");
-                }
+        let (has_names, is_marked) = match &part.content {
+            PartContent::Text(_) => (false, false),
+            PartContent::Data(data) => (false, !data.is_object()),
+            PartContent::Raw(_) | PartContent::Url(_) => (true, false),
+        };
+        part.change_details(|details| {
+            if !has_names {
+                (details.filename, details.media_type) = (None, None);
             }
-            PartContent::Raw(_) | PartContent::Url(_) => {}
-        }
+            if is_marked {
+                details.metadata.take_if(|metadata| metadata.as_str() == "{}");
+            }
+        });
     }
 }
 

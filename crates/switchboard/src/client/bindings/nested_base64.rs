@@ -81,7 +81,7 @@ fn unwrapped(part: &Part) -> Option<Vec<u8>> {
         return None;
     }
     let inner = STANDARD.decode(bytes).ok()?;
-    let media_type = part.media_type.as_deref().unwrap_or_default();
+    let media_type = part.media_type().unwrap_or_default();
     let is_text = media_type.starts_with("text/")
         || ["json", "xml", "yaml", "javascript"].iter().any(|kind| media_type.ends_with(kind));
     let may_be_text = is_text || (media_type.is_empty() && bytes.len() < UNTYPED_BYTES_MIN);
@@ -96,13 +96,13 @@ fn reads_as_text(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use switchboard_core::model::{Part, PartContent};
+    use switchboard_core::model::Part;
 
     use super::unwrapped;
 
     fn file(bytes: &'static [u8], media_type: &str) -> Part {
-        let media_type = Some(media_type.to_owned()).filter(|media_type| !media_type.is_empty());
-        Part { content: PartContent::Raw(bytes.into()), media_type, filename: None, metadata: None }
+        let file = Part::raw(bytes);
+        if media_type.is_empty() { file } else { file.with_media_type(media_type) }
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl Rebase {
             return None;
         }
         let part = |part: &Part| match self.path(part) {
-            Some(path) => Part { content: PartContent::Url(format!("{}{path}", self.to)), ..part.clone() },
+            Some(path) => part.clone().with_content(PartContent::Url(format!("{}{path}", self.to))),
             None => part.clone(),
         };
         let parts = artifact.parts.iter().map(part).collect();

@@ -50,7 +50,7 @@ pub(super) fn convert(check: &mut Check<'_>, at: Arguments<'_>, part: kinds::Wir
         Some(part) => part,
         None => {
             let metadata = check.object(format_args!("{at}.metadata"), metadata);
-            Part { metadata, ..Part::json(file.clone()) }
+            Part::json(file.clone()).with_metadata(metadata)
         }
     };
     let mut kept = Vec::with_capacity(file.as_str().len() + 32);
@@ -58,10 +58,10 @@ pub(super) fn convert(check: &mut Check<'_>, at: Arguments<'_>, part: kinds::Wir
     write_json(object.key(KEY), &file);
     object.close();
     let mut metadata = Vec::with_capacity(kept.len());
-    let other = part.metadata.as_ref().map_or("{}", Json::as_str);
+    let other = part.metadata().map_or("{}", Json::as_str);
     merge_objects(&String::from_utf8_lossy(&kept), other, &mut metadata);
     let metadata = String::from_utf8(metadata).expect("the writer writes UTF-8");
-    Part { metadata: Some(Json::from_trusted(metadata)), ..part }
+    part.with_metadata(Json::from_trusted(metadata))
 }
 
 /// Whether the model writes a file with the same members as it was sent with.
@@ -78,7 +78,7 @@ fn is_written_as(part: &Part, sent: &RawValue) -> bool {
 
 /// Writes a part that keeps a file as it was sent; false if it keeps none.
 pub(super) fn encode(part: &Part, out: &mut Vec<u8>) -> bool {
-    let Some(metadata) = part.metadata.as_ref().filter(|metadata| metadata.as_str().contains(KEY)) else {
+    let Some(metadata) = part.metadata().filter(|metadata| metadata.as_str().contains(KEY)) else {
         return false;
     };
     let Some(Members(members)) = Members::read(metadata.as_str()) else { return false };

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::dialect::json::{Base64, Check, Object, Raw, Text, read_params};
-use crate::model::{self, Json, PartContent};
+use crate::model::{self, Json, PartContent, PartDetails};
 
 /// The name in a part's metadata under which a type is kept that the model does not have.
 pub const TYPE_KEY: &str = "nexusType";
@@ -105,8 +105,7 @@ impl<'a> File<'a> {
             PartContent::Url(uri) => (None, Some(Text::from(uri.as_str()))),
             PartContent::Text(_) | PartContent::Data(_) => (None, None),
         };
-        let text = |text: &'a Option<String>| text.as_deref().map(Text::from);
-        Self { name: text(&part.filename), mime_type: text(&part.media_type), bytes, uri }
+        Self { name: part.filename().map(Text::from), mime_type: part.media_type().map(Text::from), bytes, uri }
     }
 }
 
@@ -127,7 +126,7 @@ fn read_file(check: &mut Check<'_>, at: Arguments<'_>, data: &Raw<'_>) -> Option
     };
     let filename = file.name.map(String::from).filter(|name| !name.is_empty());
     let media_type = check.optional_line(format_args!("{at}.data.mimeType"), file.mime_type);
-    Some(model::Part { content, metadata: None, filename, media_type })
+    Some(model::Part::new(content).with_details(PartDetails { metadata: None, filename, media_type }))
 }
 
 #[derive(Deserialize)]
@@ -137,6 +136,6 @@ struct KeptType {
 }
 
 fn kept_type(part: &model::Part) -> Option<String> {
-    let metadata = part.metadata.as_ref().filter(|metadata| metadata.as_str().contains(TYPE_KEY))?;
+    let metadata = part.metadata().filter(|metadata| metadata.as_str().contains(TYPE_KEY))?;
     read_params::<KeptType>(metadata.as_str()).ok()?.kind.filter(|kind| !kind.is_empty())
 }

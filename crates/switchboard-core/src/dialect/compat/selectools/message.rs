@@ -50,7 +50,7 @@ fn encode(message: &Message, context: Option<&ContextId>, out: &mut Vec<u8>) {
 }
 
 pub(super) fn encode_parts(parts: &[Part], out: &mut Vec<u8>) {
-    write_array(out, parts, |out, part| match (&part.content, part.media_type.as_deref()) {
+    write_array(out, parts, |out, part| match (&part.content, part.media_type()) {
         (PartContent::Data(whole), Some(VERBATIM)) => write_json(out, whole),
         _ => kinds::encode(part, KIND, out),
     });
@@ -115,13 +115,13 @@ pub(super) fn read_part(check: &mut Check<'_>, at: &str, raw: &RawValue, members
     match string(members, "kind").as_deref() {
         Some("text") => {
             if let Some(text) = string(members, "text") {
-                return Part { metadata: metadata(check), ..Part::text(text) };
+                return Part::text(text).with_metadata(metadata(check));
             }
         }
         Some("data") => {
             if let Some(data) = member(members, "data").filter(|data| data.get() != "null") {
                 let data = check.value(format_args!("{at}.data"), data);
-                return Part { metadata: metadata(check), ..Part::json(data) };
+                return Part::json(data).with_metadata(metadata(check));
             }
         }
         Some("file") => {

@@ -66,7 +66,7 @@ pub fn prompt(message: &Message) -> String {
         .iter()
         .filter_map(|part| match &part.content {
             PartContent::Text(text) => Some(Cow::Borrowed(text.as_str())),
-            PartContent::Data(data) if part.media_type.as_deref() != Some(VERBATIM) => {
+            PartContent::Data(data) if part.media_type() != Some(VERBATIM) => {
                 Some(Cow::Owned(python::dumps(data.as_str())))
             }
             PartContent::Data(_) | PartContent::Raw(_) | PartContent::Url(_) => None,

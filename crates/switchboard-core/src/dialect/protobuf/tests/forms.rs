@@ -54,7 +54,7 @@ fn as_doubles(json: &mut Json) {
 
 fn lose_in_parts(parts: &mut [Part]) {
     for part in parts {
-        part.metadata.iter_mut().for_each(as_doubles);
+        part.change_details(|details| details.metadata.iter_mut().for_each(as_doubles));
         if let PartContent::Data(data) = &mut part.content {
             as_doubles(data);
         }

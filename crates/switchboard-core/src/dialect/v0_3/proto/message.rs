@@ -9,7 +9,7 @@ use crate::dialect::protobuf::{
     Fields, Holds, ListField, Lists, decode_object, list, optional, read_parts, read_role, role_number, text,
 };
 use crate::dialect::wire::{data_part, ends_stream};
-use crate::model::{Dialect, Json, Message, Part, PartContent, StatusUpdate};
+use crate::model::{Dialect, Json, Message, Part, PartContent, PartDetails, StatusUpdate};
 
 use super::generated as wire;
 use super::generated::file_part::File;
@@ -87,20 +87,20 @@ impl wire::Part {
                 fields.message(Self::FILE, |fields| wire::FilePart::write(part, fields));
             }
             PartContent::Data(data) => {
-                let (data, metadata) = data_part::of(data, part.metadata.as_ref().map(Raw::from));
+                let (data, metadata) = data_part::of(data, part.metadata().map(Raw::from));
                 let json = |raw: Raw<'_>| Json::from_trusted(raw.0.into_owned());
                 fields.message(Self::DATA, |fields| fields.object(wire::DataPart::DATA, Some(&json(data))));
                 return fields.object(Self::METADATA, metadata.map(json).as_ref());
             }
         }
-        fields.object(Self::METADATA, part.metadata.as_ref());
+        fields.object(Self::METADATA, part.metadata());
     }
 
     pub(super) fn read(self, check: &mut Check<'_>, at: Arguments<'_>) -> Part {
         let metadata = decode_object(check, format_args!("{at}.metadata"), self.metadata.as_ref());
         match self.part {
-            Some(Content::Text(text)) => Part { metadata, ..Part::text(text) },
-            Some(Content::File(file)) => Part { metadata, ..file.read(check, format_args!("{at}.file")) },
+            Some(Content::Text(text)) => Part::text(text).with_metadata(metadata),
+            Some(Content::File(file)) => file.read(check, format_args!("{at}.file")).with_metadata(metadata),
             Some(Content::Data(wire::DataPart { data })) => {
                 let field = format_args!("{at}.data.data");
                 let Some(data) = decode_object(check, field, data.as_ref()) else {
@@ -110,7 +110,7 @@ impl wire::Part {
                     return Part::text(String::new());
                 };
                 let (data, metadata) = data_part::read(data, metadata);
-                Part { metadata, ..Part::json(data) }
+                Part::json(data).with_metadata(metadata)
             }
             None => {
                 check.violation(at, "needs one of text, file and data");
@@ -127,8 +127,8 @@ impl wire::FilePart {
             PartContent::Url(uri) => fields.present_text(Self::FILE_WITH_URI, uri),
             PartContent::Text(_) | PartContent::Data(_) => {}
         }
-        fields.text(Self::MIME_TYPE, part.media_type.as_deref().unwrap_or_default());
-        fields.text(Self::NAME, part.filename.as_deref().unwrap_or_default());
+        fields.text(Self::MIME_TYPE, part.media_type().unwrap_or_default());
+        fields.text(Self::NAME, part.filename().unwrap_or_default());
     }
 
     fn read(self, check: &mut Check<'_>, at: Arguments<'_>) -> Part {
@@ -143,11 +143,10 @@ impl wire::FilePart {
                 PartContent::Raw(Bytes::new())
             }
         };
-        Part {
-            content,
+        Part::new(content).with_details(PartDetails {
             metadata: None,
             filename: optional(self.name),
             media_type: check.optional_line(format_args!("{at}.mimeType"), Some(self.mime_type)),
-        }
+        })
     }
 }

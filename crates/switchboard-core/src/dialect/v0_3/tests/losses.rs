@@ -63,7 +63,7 @@ fn named(part: Part) -> Part {
 }
 
 fn with_empty_metadata() -> Part {
-    Part { metadata: Some(json("{}")), ..Part::json(json("[1]")) }
+    Part::json(json("[1]")).with_metadata(json("{}"))
 }
 
 fn card(change: impl FnOnce(&mut AgentCard)) -> Value {

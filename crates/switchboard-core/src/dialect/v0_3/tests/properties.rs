@@ -11,16 +11,19 @@ use super::{encoded, sent, sent_over_http};
 /// The message without what both spellings of 0.3 lose.
 fn without_losses(mut message: Message) -> Message {
     for part in &mut message.parts {
-        match &part.content {
-            PartContent::Text(_) => (part.filename, part.media_type) = (None, None),
-            PartContent::Data(data) => {
-                (part.filename, part.media_type) = (None, None);
-                if !data.is_object() {
-                    part.metadata.take_if(|metadata| metadata.as_str() == "{}");
-                }
+        let (has_names, is_marked) = match &part.content {
+            PartContent::Text(_) => (false, false),
+            PartContent::Data(data) => (false, !data.is_object()),
+            PartContent::Raw(_) | PartContent::Url(_) => (true, false),
+        };
+        part.change_details(|details| {
+            if !has_names {
+                (details.filename, details.media_type) = (None, None);
             }
-            PartContent::Raw(_) | PartContent::Url(_) => {}
-        }
+            if is_marked {
+                details.metadata.take_if(|metadata| metadata.as_str() == "{}");
+            }
+        });
     }
     message
 }

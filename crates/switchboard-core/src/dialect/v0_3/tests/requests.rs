@@ -126,7 +126,7 @@ fn bodies_over_http() {
     let send = |name: &str| decode_send_body(golden(name).as_bytes(), &limits).unwrap();
     // This SDK forgets the name of a file.
     let mut nameless = sheet();
-    nameless.message.parts[1].filename = None;
+    nameless.message.parts[1].change_details(|details| details.filename = None);
     assert_eq!(send("rest-js03-send"), (None, nameless));
     // This one encodes bytes twice and writes whole numbers as fractions; what arrives is what it sent.
     let mut twice = sheet();

@@ -7,7 +7,7 @@ use crate::dialect::protobuf::{
     Fields, Holds, ListField, Lists, decode_object, decode_value, encode_value, list, optional, read_parts, read_role,
     role_number, text,
 };
-use crate::model::{Dialect, Message, Part, PartContent, StatusUpdate};
+use crate::model::{Dialect, Message, Part, PartContent, PartDetails, StatusUpdate};
 
 use super::generated as wire;
 use super::generated::part::Content;
@@ -85,9 +85,9 @@ impl wire::Part {
             PartContent::Url(url) => fields.present_text(Self::URL, url),
             PartContent::Data(data) => fields.present_bytes(Self::DATA, &encode_value(data).0),
         }
-        fields.object(Self::METADATA, part.metadata.as_ref());
-        fields.text(Self::FILENAME, part.filename.as_deref().unwrap_or_default());
-        fields.text(Self::MEDIA_TYPE, part.media_type.as_deref().unwrap_or_default());
+        fields.object(Self::METADATA, part.metadata());
+        fields.text(Self::FILENAME, part.filename().unwrap_or_default());
+        fields.text(Self::MEDIA_TYPE, part.media_type().unwrap_or_default());
     }
 
     pub(super) fn read(self, check: &mut Check<'_>, at: Arguments<'_>) -> Part {
@@ -104,11 +104,10 @@ impl wire::Part {
                 PartContent::Text(String::new())
             }
         };
-        Part {
-            content,
+        Part::new(content).with_details(PartDetails {
             metadata: decode_object(check, format_args!("{at}.metadata"), self.metadata.as_ref()),
             filename: optional(self.filename),
             media_type: check.optional_line(format_args!("{at}.mediaType"), Some(self.media_type)),
-        }
+        })
     }
 }

@@ -268,7 +268,7 @@ fn j14_media_type_and_filename_are_legal_on_every_kind_of_part() {
         let part = format!(r#"{{{part},"filename":"x.bin","mediaType":"a/b"}}"#);
         let params = send_part(&part);
         let parsed = &sent(&params).message.parts[0];
-        assert_eq!((parsed.filename.as_deref(), parsed.media_type.as_deref()), (Some("x.bin"), Some("a/b")));
+        assert_eq!((parsed.filename(), parsed.media_type()), (Some("x.bin"), Some("a/b")));
         let written = encoded(|out| encode_message(&sent(&params).message, out));
         assert!(written.contains(&part), "{written}");
     }

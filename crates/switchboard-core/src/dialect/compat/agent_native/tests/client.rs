@@ -28,7 +28,7 @@ const HERE: Dialect = Dialect::AgentNative;
 fn lose_of_parts(parts: &mut [Part]) {
     for part in parts {
         if matches!(part.content, PartContent::Text(_) | PartContent::Data(_)) {
-            (part.filename, part.media_type) = (None, None);
+            part.change_details(|details| (details.filename, details.media_type) = (None, None));
         }
     }
 }

@@ -242,9 +242,9 @@ fn without_losses(mut message: Message) -> Message {
     message.extensions.clear();
     message.reference_task_ids.clear();
     for part in &mut message.parts {
-        part.metadata = None;
+        part.change_details(|details| details.metadata = None);
         if matches!(part.content, PartContent::Text(_) | PartContent::Data(_)) {
-            (part.filename, part.media_type) = (None, None);
+            part.change_details(|details| (details.filename, details.media_type) = (None, None));
         }
     }
     message

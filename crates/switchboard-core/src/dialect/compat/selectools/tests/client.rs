@@ -42,7 +42,7 @@ fn task_without_null(mut task: Task) -> Task {
 fn lose_of_parts(parts: &mut [Part]) {
     for part in parts {
         if matches!(part.content, PartContent::Text(_) | PartContent::Data(_)) {
-            (part.filename, part.media_type) = (None, None);
+            part.change_details(|details| (details.filename, details.media_type) = (None, None));
         }
     }
 }

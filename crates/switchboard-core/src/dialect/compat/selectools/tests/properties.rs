@@ -16,7 +16,7 @@ fn without_losses(mut message: Message) -> Message {
     message.reference_task_ids.clear();
     for part in &mut message.parts {
         if matches!(part.content, PartContent::Text(_) | PartContent::Data(_)) {
-            (part.filename, part.media_type) = (None, None);
+            part.change_details(|details| (details.filename, details.media_type) = (None, None));
         }
     }
     message
