@@ -43,9 +43,10 @@ fn class_of(layout: Layout) -> Option<Class> {
 
 #[expect(unsafe_code, reason = "an allocator is unsafe to implement")]
 // SAFETY: blocks come from mimalloc, which keeps what `GlobalAlloc` asks for: they do not move or overlap, failures are null
-// pointers, and nothing unwinds. A block of a class has the size of the class, which is at least the size asked for, and as a multiple
-// of sixteen makes mimalloc align it to sixteen; any other block has the size asked for, and the alignment, which is named unless every block has it. A freed block is in one cache or given back to
-// mimalloc, and leaves the cache when it is handed out again. `mi_free` takes the blocks of every function of mimalloc.
+// pointers, and nothing unwinds. A block of a class has the size of the class, which is at least the size asked for; because it
+// is a multiple of sixteen, mimalloc aligns the block to sixteen. Any other block has the size asked for, and the alignment, which is
+// named unless every block has it. A freed block is in one cache or given back to mimalloc, and leaves the cache when it is handed
+// out again. `mi_free` takes the blocks of every function of mimalloc.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
