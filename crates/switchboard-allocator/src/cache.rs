@@ -1,8 +1,8 @@
 //! Freed blocks, kept by classes of size: a few batches for each thread, and a few that all threads share.
 //!
-//! A block goes to the cache of the thread that frees it, whichever allocated it. What one thread allocates and another frees comes
-//! back in whole batches, by way of the shared ones: a lock is taken once for many blocks, and nobody waits for it. What
-//! nobody has room for goes back to mimalloc, and so does all that a thread has when it ends.
+//! A block goes to the cache of the thread that frees it, whichever thread allocated it. Blocks that one thread allocates and another
+//! frees come back in whole batches, by way of the shared ones: a thread takes a lock once for many blocks, and asks mimalloc
+//! instead if another thread has the lock. A thread gives mimalloc the blocks that there is no room for, and all that it has when it ends.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -141,7 +141,7 @@ pub(crate) fn take(class: Class) -> Option<*mut u8> {
     })
 }
 
-/// Has the processor load a block that will be handed out next, while others go on with the one before.
+/// Tells the processor to load the block that the next allocation of this class will take.
 #[inline]
 fn prefetch(block: *const Freed) {
     #[cfg(target_arch = "x86_64")]
@@ -159,7 +159,7 @@ fn prefetch(block: *const Freed) {
 ///
 /// # Safety
 ///
-/// The block is mimalloc's, begins at a multiple of [`STEP`], has the size of the class, and nobody uses it any more.
+/// The block is mimalloc's, begins at a multiple of [`STEP`], has the size of the class, and the program does not use it any more.
 #[inline(never)]
 #[expect(unsafe_code, reason = "a block is freed by its address")]
 pub(crate) unsafe fn free(class: Class, block: *mut u8) {
@@ -167,7 +167,7 @@ pub(crate) unsafe fn free(class: Class, block: *mut u8) {
         let kept = &cache.kept[class.0];
         let block = block.cast::<Freed>();
         if kept.room.get() == 0 && !cache.makes_room(class) {
-            // SAFETY: the block is mimalloc's, and nobody uses it any more.
+            // SAFETY: the block is mimalloc's, and the program does not use it any more.
             return unsafe { mimalloc::mi_free(block.cast::<c_void>()) };
         }
         // SAFETY: the block is ours now, and large enough.
@@ -267,7 +267,7 @@ struct Shared {
 }
 
 #[expect(unsafe_code, reason = "addresses are not sent to other threads unless one says that they may be")]
-// SAFETY: freed blocks belong to whoever has their addresses, on whichever thread.
+// SAFETY: freed blocks belong to the list that has their addresses, and any thread that has the lock may use the list.
 unsafe impl Send for Shared {}
 
 static SHARED: [Mutex<Shared>; CLASSES] =

@@ -31,21 +31,24 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 
 /// The losses of a form are listed in the head of its dialect.
 fn lose_of_parts(parts: &mut [Part], spelling: &Spelling) {
-    for part in parts.iter_mut().filter(|_| spelling.parts != PartForm::Flat) {
-        let (has_names, is_marked) = match &part.content {
-            PartContent::Text(_) => (false, false),
-            PartContent::Data(data) => (false, !data.is_object()),
-            PartContent::Raw(_) | PartContent::Url(_) => (true, false),
-        };
-        part.change_details(|details| {
-            if !has_names {
-                (details.filename, details.media_type) = (None, None);
-            }
-            if is_marked {
-                details.metadata.take_if(|metadata| metadata.as_str() == "{}");
-            }
-        });
-    }
+    parts.iter_mut().filter(|_| spelling.parts != PartForm::Flat).for_each(lose_of_part);
+}
+
+/// Removes what both spellings of 0.3 lose of a part.
+pub(in crate::dialect) fn lose_of_part(part: &mut Part) {
+    let (has_names, is_marked) = match &part.content {
+        PartContent::Text(_) => (false, false),
+        PartContent::Data(data) => (false, !data.is_object()),
+        PartContent::Raw(_) | PartContent::Url(_) => (true, false),
+    };
+    part.change_details(|details| {
+        if !has_names {
+            (details.filename, details.media_type) = (None, None);
+        }
+        if is_marked {
+            details.metadata.take_if(|metadata| metadata.as_str() == "{}");
+        }
+    });
 }
 
 pub(in crate::dialect) fn lose_of_message(message: &mut Message, spelling: &Spelling) {

@@ -3,28 +3,15 @@
 use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
 
 use crate::dialect::testing::message;
-use crate::model::{Message, PartContent};
+use crate::dialect::wire::tests::lose_of_part;
+use crate::model::Message;
 
 use super::super::{rest, rpc};
 use super::{encoded, sent, sent_over_http};
 
 /// The message without what both spellings of 0.3 lose.
 fn without_losses(mut message: Message) -> Message {
-    for part in &mut message.parts {
-        let (has_names, is_marked) = match &part.content {
-            PartContent::Text(_) => (false, false),
-            PartContent::Data(data) => (false, !data.is_object()),
-            PartContent::Raw(_) | PartContent::Url(_) => (true, false),
-        };
-        part.change_details(|details| {
-            if !has_names {
-                (details.filename, details.media_type) = (None, None);
-            }
-            if is_marked {
-                details.metadata.take_if(|metadata| metadata.as_str() == "{}");
-            }
-        });
-    }
+    message.parts.iter_mut().for_each(lose_of_part);
     message
 }
 
