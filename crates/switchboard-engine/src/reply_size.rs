@@ -111,9 +111,9 @@ pub(crate) fn is_surely_light_update(update: &Update, bytes_max: u64) -> bool {
 /// The size of an update without the parts of its artifact.
 fn around(update: &ArtifactUpdate) -> u64 {
     let ArtifactUpdate { artifact, metadata, .. } = update;
-    let texts = [&artifact.name, &artifact.description].into_iter().flatten().map(String::len);
-    let metadata = [metadata, &artifact.metadata].into_iter().flatten().map(|json| json.as_str().len());
-    let bytes = texts.chain(metadata).chain(artifact.extensions.iter().map(String::len)).sum::<usize>() as u64;
+    let texts = [artifact.name(), artifact.description()].into_iter().flatten().map(str::len);
+    let metadata = [metadata.as_ref(), artifact.metadata()].into_iter().flatten().map(|json| json.as_str().len());
+    let bytes = texts.chain(metadata).chain(artifact.extensions().iter().map(String::len)).sum::<usize>() as u64;
     ENVELOPE_BYTES + bytes * WEIGHT_PER_BYTE_MAX
 }
 

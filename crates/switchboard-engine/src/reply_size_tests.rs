@@ -67,13 +67,13 @@ fn what_fits_is_left_as_it_is() {
 #[test]
 fn the_largest_artifacts_become_links_and_keep_their_place() {
     let mut large = text("b", 20_000);
-    large.name = Some("big".to_owned());
+    large = large.with_name("big");
     large.parts[0].change_details(|details| details.filename = Some("b.txt".to_owned()));
     let shown = fitted(20_000, view(vec![text("a", 5_000), large, text("c", 5_000)], &[10]));
     let artifacts = &shown.task.artifacts;
     assert_eq!(artifacts.iter().map(|made| is_linked(made)).collect::<Vec<_>>(), [false, true, false]);
     let expected = Part::url("here:t/b").with_filename("b.txt").with_media_type("text/plain; charset=utf-8");
-    assert_eq!((artifacts[1].name.as_deref(), &artifacts[1].parts[..]), (Some("big"), &[expected][..]));
+    assert_eq!((artifacts[1].name(), &artifacts[1].parts[..]), (Some("big"), &[expected][..]));
     assert_eq!(shown.history().len(), 1);
 }
 

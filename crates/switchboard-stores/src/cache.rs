@@ -2,7 +2,8 @@
 //! caller is answered. So an entry is correct where this process is the only writer. Where others write too, it is what the
 //! record was at the entry's version, and a reader must know whether that is new enough.
 //!
-//! The cache is bounded by number and by estimated bytes; entries that were not used are evicted first.
+//! The cache is bounded by number and by estimated bytes; entries that were not used are evicted first. A closed record that
+//! was read only to answer the caller who waited for its end is removed by that read, because it is rarely read again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +41,12 @@ struct Entry {
     bytes: u64,
     stamp: u64,
     used: bool,
+}
+
+impl Entry {
+    fn stored(&self) -> StoredTask {
+        StoredTask { key: self.key, head: self.head.clone(), folded: self.folded.clone(), outlined: Vec::new() }
+    }
 }
 
 /// The state of the cache when a reader began.
@@ -85,13 +92,19 @@ impl Cache {
     /// As [`Cache::head`], with the whole task.
     pub(crate) fn task(&self, scope: &Scope, id: &TaskId) -> Option<StoredTask> {
         let mut state = self.lock();
-        let entry = state.own_entry(scope, id)?;
-        Some(StoredTask {
-            key: entry.key,
-            head: entry.head.clone(),
-            folded: entry.folded.clone(),
-            outlined: Vec::new(),
-        })
+        Some(state.own_entry(scope, id)?.stored())
+    }
+
+    /// As [`Cache::task`], for a caller who waited for the commit of a version. None if the entry is older.
+    pub(crate) fn task_since(&self, scope: &Scope, id: &TaskId, version: u64) -> Option<StoredTask> {
+        let mut state = self.lock();
+        let was_used = state.records.get(id).is_none_or(|entry| entry.used);
+        let entry = state.own_entry(scope, id).filter(|entry| entry.head.version >= version)?;
+        if was_used || !entry.head.is_closed() {
+            return Some(entry.stored());
+        }
+        let Entry { key, head, folded, .. } = state.remove(id)?;
+        Some(StoredTask { key, head, folded, outlined: Vec::new() })
     }
 
     pub(crate) fn generation(&self) -> CacheGeneration {
@@ -186,10 +199,10 @@ impl State {
         self.shrink();
     }
 
-    fn remove(&mut self, id: &TaskId) {
-        if let Some(entry) = self.records.remove(id) {
-            self.bytes -= entry.bytes;
-        }
+    fn remove(&mut self, id: &TaskId) -> Option<Entry> {
+        let entry = self.records.remove(id)?;
+        self.bytes -= entry.bytes;
+        Some(entry)
     }
 
     fn shrink(&mut self) {
@@ -200,12 +213,12 @@ impl State {
                     entry.used = false;
                     self.queue.push_back((id, stamp));
                 }
-                Some(entry) if entry.stamp == stamp => self.remove(&id),
+                Some(entry) if entry.stamp == stamp => drop(self.remove(&id)),
                 Some(_) | None => {}
             }
         }
         // Entries that were removed in other ways are still in the queue.
-        if self.queue.len() > 2 * self.records_max + 16 {
+        if self.queue.len() > 2 * self.records.len() + 16 {
             let records = &self.records;
             self.queue.retain(|(id, stamp)| records.get(id).is_some_and(|entry| entry.stamp == *stamp));
         }

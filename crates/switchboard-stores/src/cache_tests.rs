@@ -1,8 +1,8 @@
-//! Reads by others than the owner leave no trace in the cache.
+//! Which records stay: what others than the owner read leaves no trace, and an answer is not kept.
 
 use std::sync::Arc;
 
-use switchboard_core::lifecycle::{Folded, Head};
+use switchboard_core::lifecycle::{Folded, Head, Phase};
 use switchboard_core::model::{ContextId, TaskId};
 use switchboard_engine::contract::given::{anyone, scope};
 use switchboard_engine::ports::store::TaskKey;
@@ -27,4 +27,32 @@ fn a_record_stays_for_its_owner_and_not_for_strangers() {
         commit(&cache, "t2", 2);
         assert_eq!(cache.head(&anyone(), &"t1".into()).is_some(), stays);
     }
+}
+
+/// Closes a record that was committed with [`commit`].
+fn close(cache: &Cache, id: &str) {
+    let mut head = Head::unopened(TaskId::from(id), ContextId::from("c"), "echo".into());
+    (head.version, head.phase) = (1, Phase::Replied);
+    let commit = Committed { key: TaskKey(1), scope: None, head: Arc::new(head), events: &[], folded: None };
+    cache.update(|updates| updates.committed(commit));
+}
+
+#[test]
+fn a_closed_record_that_only_its_answer_was_read_of_is_not_kept() {
+    let (cache, id) = (Cache::new(8, 1 << 20), TaskId::from("t1"));
+    commit(&cache, "t1", 1);
+    close(&cache, "t1");
+    assert!(cache.task_since(&scope("", "eve", "agent"), &id, 1).is_none(), "others get nothing and remove nothing");
+    assert!(cache.task_since(&anyone(), &id, 2).is_none(), "the entry is older than what was waited for");
+    let cache = Cache::new(8, 1 << 20);
+    commit(&cache, "t1", 1);
+    assert_eq!(cache.task_since(&anyone(), &id, 0).expect("cached").head.version, 0);
+    close(&cache, "t1");
+    for _ in 0..2 {
+        assert!(cache.task_since(&anyone(), &id, 1).is_some(), "it was read before it was closed, so it stays");
+    }
+    commit(&cache, "t2", 2);
+    close(&cache, "t2");
+    assert_eq!(cache.task_since(&anyone(), &"t2".into(), 1).expect("cached").head.version, 1);
+    assert!(cache.task(&anyone(), &"t2".into()).is_none(), "the answer was all that was read of it");
 }

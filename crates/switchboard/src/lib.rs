@@ -60,7 +60,7 @@ pub use switchboard_core::dialect::Dialect;
 pub use switchboard_core::error::{ProtocolError, Violation};
 pub use switchboard_core::model;
 pub use switchboard_core::model::{
-    Artifact, Json, Message, Part, PartContent, PartDetails, Role, Task, TaskId, TaskState,
+    Artifact, ArtifactDetails, Json, Message, Part, PartContent, PartDetails, Role, Task, TaskId, TaskState,
 };
 
 #[cfg(feature = "server")]

@@ -240,9 +240,7 @@ async fn its_card_is_public_on_the_mount_and_wherever_an_agent_asks_for_it() {
 async fn the_result_has_the_shape_of_the_original() {
     let agent = AgentBuilder::from_fn("Mute", |turn: Turn| async move {
         if turn.text() != "hush" {
-            let mut named = Artifact::new("", vec![Part::text(turn.text())]);
-            named.name = Some("report".to_owned());
-            turn.artifact(named).await?;
+            turn.artifact(Artifact::new("", vec![Part::text(turn.text())]).with_name("report")).await?;
         }
         Ok(())
     });

@@ -49,12 +49,6 @@ where
     AgentBuilder::from_fn("Sample", run).input_modes(["text/plain", "image/png"])
 }
 
-fn named(name: &str, parts: Vec<Part>) -> Artifact {
-    let mut artifact = Artifact::new("", parts);
-    artifact.name = Some(name.to_owned());
-    artifact
-}
-
 /// 9.1: the public card announces an extended one; its address is found from the endpoint's; a credential opens it.
 #[tokio::test(start_paused = true)]
 async fn fetching_the_authenticated_extended_card() {
@@ -80,7 +74,7 @@ async fn a_joke_as_a_task() {
     let joke = reply["result"]["artifacts"][0]["parts"][0]["text"].as_str().unwrap().to_owned();
     let edge = Edge::new(Server::builder().agent(agent(move |turn: Turn| {
         let joke = joke.clone();
-        async move { Ok(turn.artifact(named("joke", vec![Part::text(joke)])).await?) }
+        async move { Ok(turn.artifact(Artifact::new("", vec![Part::text(joke)]).with_name("joke")).await?) }
     })));
     let task = play(&edge, &sample("9-2-send")).await;
     assert_like(&task, &reply);
@@ -150,7 +144,7 @@ async fn booking_a_flight_in_two_turns() {
             if turn.number() == 1 {
                 return Ok(turn.ask(question).await?);
             }
-            turn.artifact(named("FlightItinerary.json", vec![Part::json(itinerary)])).await?;
+            turn.artifact(Artifact::new("", vec![Part::json(itinerary)]).with_name("FlightItinerary.json")).await?;
             Ok(turn.complete(booked).await?)
         }
     })));
@@ -193,7 +187,7 @@ async fn a_picture_with_faces() {
         let output = Part::url("https://storage.example.com/processed/task-bbb/output.png?token=xyz")
             .with_filename("output.png")
             .with_media_type("image/png");
-        Ok(turn.artifact(named("processed_image_with_faces.png", vec![output])).await?)
+        Ok(turn.artifact(Artifact::new("", vec![output]).with_name("processed_image_with_faces.png")).await?)
     })));
     assert_like(&play(&edge, &sample("9-6-send")).await, &sample("9-6-task"));
 }

@@ -404,5 +404,5 @@ async fn a_caller_in_this_process_sees_all() {
     let seen = Seen::default();
     let server = Server::builder().agent(keeper(&seen)).build().unwrap();
     let task = server.local("keeper").unwrap().send_text("go").await.unwrap().into_task().unwrap();
-    assert!(task.artifacts[0].metadata.as_ref().unwrap().as_str().contains(SECRET));
+    assert!(task.artifacts[0].metadata().unwrap().as_str().contains(SECRET));
 }

@@ -28,7 +28,7 @@ async fn every_update_of_the_upstream_is_passed_on_once_and_in_order() {
     assert!(theirs[0].task.id != ours.id && theirs[0].task.context_id != ours.context_id, "ids are the gateway's own");
     let said = ours.status.message.as_ref().unwrap();
     assert_eq!((said.task_id.as_ref(), said.context_id.as_ref()), (Some(&ours.id), Some(&ours.context_id)));
-    assert_eq!(ours.artifacts[0].name.as_deref(), Some("Out"));
+    assert_eq!(ours.artifacts[0].name(), Some("Out"));
 }
 
 /// Once the upstream has begun a task, the gateway does not wait for a direct answer, however long it might.

@@ -35,7 +35,7 @@ async fn write_much(turn: &Turn) -> Result<(), AgentError> {
 
 fn check(task: &Arc<Task>) {
     let [file, note] = &task.artifacts[..] else { panic!("two artifacts, not {}", task.artifacts.len()) };
-    assert_eq!((file.name.as_deref(), file.parts.len()), (Some("A file"), 1));
+    assert_eq!((file.name(), file.parts.len()), (Some("A file"), 1));
     assert_eq!(file.parts[0].content, PartContent::Url(format!("tasks/{}/artifacts/file", task.id)));
     assert_eq!(note.text(), "small");
 }

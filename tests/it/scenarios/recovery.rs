@@ -192,7 +192,7 @@ async fn a_large_artifact_is_brought_back_in_pieces(stock: Stock) {
     let task = world.client().task_in(&task.id, TaskState::Completed).await;
     let due: String = ["a", "b", "c", "d"].map(|letter| letter.repeat(400_000)).concat() + "end";
     assert!(task.artifacts[0].text() == due);
-    assert_eq!((task.artifacts[0].name.as_deref(), task.artifacts[0].parts.len()), (Some("large"), 5));
+    assert_eq!((task.artifacts[0].name(), task.artifacts[0].parts.len()), (Some("large"), 5));
     let stream = world.client().after(6).subscribe(&task.id).await.unwrap();
     let seen = film(stream).await;
     let heads: Vec<&str> = seen.lines().map(|line| line.split_at(line.len().min(18)).0).collect();

@@ -293,14 +293,14 @@ async fn pause(turn: &Turn, wait: impl Future<Output = ()>) -> bool {
 
 fn file(text: &str) -> Artifact {
     let part = Part::raw(text.to_owned()).with_filename("switchboard.txt").with_media_type("text/plain");
-    Artifact { name: Some("switchboard.txt".to_owned()), ..Artifact::new("", vec![part]) }
+    Artifact::new("", vec![part]).with_name("switchboard.txt")
 }
 
 fn data(text: &str) -> Result<Artifact, serde_json::Error> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let value = serde_json::json!({ "text": text, "characters": text.chars().count(), "words": words });
     let part = Part::json(Json::from_trusted(serde_json::to_string(&value)?)).with_media_type("application/json");
-    Ok(Artifact { name: Some("data".to_owned()), ..Artifact::new("", vec![part]) })
+    Ok(Artifact::new("", vec![part]).with_name("data"))
 }
 
 fn guide() -> String {

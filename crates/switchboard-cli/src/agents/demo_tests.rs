@@ -183,7 +183,7 @@ async fn a_question_and_a_stream_show_the_next_line_to_paste() {
          -H 'A2A-Version: 1.0' -H 'Last-Event-ID: 1'",
         task.id
     );
-    assert_eq!(task.artifacts[0].description, Some(line));
+    assert_eq!(task.artifacts[0].description(), Some(&*line));
 }
 
 #[tokio::test(start_paused = true)]

@@ -66,14 +66,14 @@ pub(crate) async fn run(session: &Session, args: &DownloadArgs) -> Result<(), Cl
             // The chunks of a streamed text are one text.
             let texts: Option<Vec<&str>> = artifact.parts.iter().map(Part::as_text).collect();
             if let (true, Some(texts)) = (many, texts) {
-                let name = file_name(artifact.name.as_deref().unwrap_or(artifact.artifact_id.as_str()), "txt");
+                let name = file_name(artifact.name().unwrap_or(artifact.artifact_id.as_str()), "txt");
                 let name = unused(name, &all);
                 all.push(save(args, artifact.artifact_id.as_str(), &name, texts.concat().as_bytes())?);
                 continue;
             }
             for (at, part) in artifact.parts.iter().enumerate() {
                 let number = if many { format!("-{}", at + 1) } else { String::new() };
-                let own = artifact.name.as_deref().unwrap_or(artifact.artifact_id.as_str());
+                let own = artifact.name().unwrap_or(artifact.artifact_id.as_str());
                 let fallback = format!("{own}{number}");
                 let name = file_name(part.filename().unwrap_or(&fallback), ending(part));
                 let name = unused(name, &all);

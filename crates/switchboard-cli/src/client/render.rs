@@ -118,7 +118,7 @@ fn status_message(lines: &mut Lines, message: &Message, detail: Detail) {
 }
 
 fn artifact(lines: &mut Lines, artifact: &Artifact, note: &str, detail: Detail) {
-    let words = [artifact.artifact_id.as_str(), artifact.name.as_deref().unwrap_or_default(), note];
+    let words = [artifact.artifact_id.as_str(), artifact.name().unwrap_or_default(), note];
     let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
     lines.field("Artifact", words.join(" ").replace(['\n', '\r'], " "));
     // The chunks of a streamed text are one text.
@@ -127,7 +127,7 @@ fn artifact(lines: &mut Lines, artifact: &Artifact, note: &str, detail: Detail) 
     } else {
         parts(lines, &artifact.parts, detail);
     }
-    metadata(lines, artifact.metadata.as_ref(), detail);
+    metadata(lines, artifact.metadata(), detail);
 }
 
 fn parts(lines: &mut Lines, parts: &[Part], detail: Detail) {

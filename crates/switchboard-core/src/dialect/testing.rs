@@ -11,9 +11,9 @@ use crate::call::{ListTasks, Request, SendMessage};
 use crate::error::{ProtocolError, Violation};
 use crate::model::{
     AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill,
-    Artifact, ArtifactUpdate, AuthenticationInfo, ConfigId, Dialect, Json, Message, OAuthFlow, OAuthFlowKind, Part,
-    PartContent, PartDetails, PushConfig, Role, SecurityRequirement, SecurityScheme, StatusUpdate, Task, TaskId,
-    TaskState, TaskStatus, TaskView, Timestamp, Update,
+    Artifact, ArtifactDetails, ArtifactUpdate, AuthenticationInfo, ConfigId, Dialect, Json, Message, OAuthFlow,
+    OAuthFlowKind, Part, PartContent, PartDetails, PushConfig, Role, SecurityRequirement, SecurityScheme, StatusUpdate,
+    Task, TaskId, TaskState, TaskStatus, TaskView, Timestamp, Update,
 };
 
 use super::json::DecodeLimits;
@@ -174,8 +174,8 @@ fn artifact() -> impl Strategy<Value = Artifact> {
     let named = (id(), option::of(id()), option::of(any::<String>()));
     (named, vec(part(), 1..4), metadata(), vec(line(), 0..3)).prop_map(
         |((artifact_id, name, description), parts, metadata, extensions)| {
-            let artifact_id = artifact_id.into();
-            Artifact { artifact_id, name, description, parts, metadata, extensions }
+            let details = ArtifactDetails { name, description, metadata, extensions };
+            Artifact::new(artifact_id, parts).with_details(details)
         },
     )
 }

@@ -20,7 +20,7 @@ mod trace;
 mod update;
 mod weight;
 
-pub use artifact::Artifact;
+pub use artifact::{Artifact, ArtifactDetails};
 pub use card::{
     AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill,
 };

@@ -117,7 +117,9 @@ pub fn redact_card(mut card: Arc<AgentCard>) -> Arc<AgentCard> {
 fn redact_artifact(artifact: &mut Arc<Artifact>) {
     if has_withheld_in_artifact(artifact) {
         let artifact = Arc::make_mut(artifact);
-        redact(&mut artifact.metadata);
+        if has_withheld(artifact.metadata()) {
+            artifact.change_details(|details| redact(&mut details.metadata));
+        }
         redact_parts(&mut artifact.parts);
     }
 }
@@ -148,7 +150,7 @@ fn has_withheld_in_message(message: &Message) -> bool {
 }
 
 fn has_withheld_in_artifact(artifact: &Artifact) -> bool {
-    has_withheld(artifact.metadata.as_ref()) || have_withheld(&artifact.parts)
+    has_withheld(artifact.metadata()) || have_withheld(&artifact.parts)
 }
 
 fn have_withheld(parts: &[Part]) -> bool {

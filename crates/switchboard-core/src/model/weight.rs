@@ -63,8 +63,8 @@ impl Measure {
     pub fn artifact(self, artifact: &Artifact) -> u64 {
         self.frame
             + self.parts(&artifact.parts)
-            + self.names([artifact.name.as_deref(), artifact.description.as_deref()])
-            + self.metadata(artifact.metadata.as_ref())
+            + self.names([artifact.name(), artifact.description()])
+            + self.metadata(artifact.metadata())
     }
 
     /// The measure of a task, with its artifacts or without.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use switchboard_core::lifecycle::{Event, Folded, Inbound};
-use switchboard_core::model::{Artifact, Dialect, Json, Message, Part, Role, TaskState, Timestamp};
+use switchboard_core::model::{Artifact, ArtifactDetails, Dialect, Json, Message, Part, Role, TaskState, Timestamp};
 
 use super::Subject;
 use super::given::{RecordWriter, TAKEN, anyone, chunk, inbound, message, now, scope, status, trace, write_parts};
@@ -309,11 +309,13 @@ pub async fn odd_texts_and_numbers_come_back_as_they_were(subject: &mut dyn Subj
             extensions: vec![text.to_owned()],
             trace: Some(trace()),
         });
-        let mut artifact = Artifact::new(text, vec![Part::text(text).with_filename(text).with_media_type(text)]);
-        artifact.name = Some(text.to_owned());
-        artifact.description = Some(text.to_owned());
-        artifact.metadata = Some(json.clone());
-        artifact.extensions = vec![text.to_owned()];
+        let part = Part::text(text).with_filename(text).with_media_type(text);
+        let artifact = Artifact::new(text, vec![part]).with_details(ArtifactDetails {
+            name: Some(text.to_owned()),
+            description: Some(text.to_owned()),
+            metadata: Some(json.clone()),
+            extensions: vec![text.to_owned()],
+        });
         let (artifact, metadata) = (Arc::new(artifact), Some(json.clone()));
         let context_id = writer.head.context_id.clone();
         let (early, late) = (Timestamp::from_ms(i64::MIN), Timestamp::from_ms(i64::MAX));

@@ -215,7 +215,7 @@ impl Record {
 fn outline(outlines: &mut BTreeMap<ArtifactId, Outline>, write: &Artifact, append: bool) {
     match outlines.get_mut(&write.artifact_id) {
         Some(known) if append => {
-            known.append(&Artifact { parts: Vec::new(), ..write.clone() });
+            known.append(&write.copy_with_parts(Vec::new()));
             write.parts.iter().for_each(|part| known.add(OutlinedPart::of(part)));
         }
         _ => {

@@ -129,8 +129,7 @@ impl Outline {
     /// The outline of an artifact whose contents are in memory.
     #[must_use]
     pub fn of(artifact: &Artifact) -> Self {
-        let bare = Artifact { parts: Vec::new(), ..artifact.clone() };
-        let mut outline = Self::new(bare);
+        let mut outline = Self::new(artifact.copy_with_parts(Vec::new()));
         for part in &artifact.parts {
             outline.add(OutlinedPart::of(part));
         }
@@ -176,6 +175,6 @@ impl Outline {
         } else {
             (0..).zip(parts).map(|(number, part)| part.shown(|| url(Some(number)))).collect()
         };
-        Artifact { parts, ..artifact }
+        artifact.copy_with_parts(parts)
     }
 }

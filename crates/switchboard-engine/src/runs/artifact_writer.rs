@@ -47,21 +47,21 @@ impl ArtifactWriter {
     /// Sets a name for people. It is sent with the first chunk.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
-        self.artifact.name = Some(name.into());
+        self.artifact = self.artifact.with_name(name);
         self
     }
 
     /// Sets a description for people. It is sent with the first chunk.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
-        self.artifact.description = Some(description.into());
+        self.artifact = self.artifact.with_description(description);
         self
     }
 
     /// Sets metadata about the artifact, which must be a JSON object. It is sent with the first chunk.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Json) -> Self {
-        self.artifact.metadata = Some(metadata);
+        self.artifact = self.artifact.with_metadata(metadata);
         self
     }
 
@@ -180,7 +180,7 @@ impl ArtifactWriter {
             };
         }
         let chunk = match begins {
-            true => Artifact { parts, ..self.artifact.clone() },
+            true => self.artifact.copy_with_parts(parts),
             false => Artifact::new(self.artifact.artifact_id.clone(), parts),
         };
         self.turn.write_artifact(chunk, mode, last, checkpoint).await?;

@@ -37,7 +37,7 @@ pub(super) fn pieces(update: ArtifactUpdate, bytes_max: u64) -> Vec<ArtifactUpda
     let last = groups.len().saturating_sub(1);
     let piece = |(number, parts): (usize, Vec<Part>)| {
         let artifact = match number {
-            0 => Artifact { parts, ..Artifact::clone(&update.artifact) },
+            0 => update.artifact.copy_with_parts(parts),
             _ => Artifact::new(update.artifact.artifact_id.clone(), parts),
         };
         ArtifactUpdate {
@@ -86,7 +86,7 @@ mod tests {
         ArtifactUpdate {
             task_id: "t".into(),
             context_id: "c".into(),
-            artifact: Arc::new(Artifact { name: Some("N".to_owned()), ..Artifact::new("a", parts) }),
+            artifact: Arc::new(Artifact::new("a", parts).with_name("N")),
             append: false,
             last_chunk: true,
             metadata: None,
@@ -110,7 +110,7 @@ mod tests {
             assert!(!outweighs(&piece.artifact.parts, 500));
             assert_eq!((piece.append, piece.last_chunk), (number > 0, number + 1 == made.len()));
         }
-        assert_eq!(made[0].artifact.name.as_deref(), Some("N"));
+        assert_eq!(made[0].artifact.name(), Some("N"));
         let parts: Vec<_> = made.iter().flat_map(|piece| piece.artifact.parts.clone()).collect();
         let (mut texts, mut bytes) = (String::new(), Vec::new());
         for part in &parts {

@@ -219,9 +219,8 @@ impl TaskLog for PostgresStore {
         version: u64,
         bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        let is_known =
-            |known: &StoredTask| known.head.version >= version && too_large(&known.head, bytes_max).is_empty();
-        match self.shared.cache.task(scope, id).filter(is_known) {
+        let fits = |known: &StoredTask| too_large(&known.head, bytes_max).is_empty();
+        match self.shared.cache.task_since(scope, id, version).filter(fits) {
             Some(known) => Box::pin(ready(Ok(Some(known)))),
             None => self.task(scope, id, bytes_max),
         }

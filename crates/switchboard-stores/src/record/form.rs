@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 use switchboard_core::dialect::json::{Base64, Raw, Text, Time};
 use switchboard_core::lifecycle::{Event, Inbound};
 use switchboard_core::model::{
-    Artifact, Dialect, Json, Message, Part, PartContent, PartDetails, Role, TaskState, Timestamp, TraceContext,
+    Artifact, ArtifactDetails, Dialect, Json, Message, Part, PartContent, PartDetails, Role, TaskState, Timestamp,
+    TraceContext,
 };
 use switchboard_engine::ports::store::StoreError;
 
@@ -366,23 +367,22 @@ impl<'a> StoredArtifact<'a> {
         }
         Self {
             id: Text::from(artifact.artifact_id.as_str()),
-            name: artifact.name.as_deref().map(Text::from),
-            description: artifact.description.as_deref().map(Text::from),
+            name: artifact.name().map(Text::from),
+            description: artifact.description().map(Text::from),
             parts,
-            metadata: artifact.metadata.as_ref().map(Raw::from),
-            extensions: texts(artifact.extensions.iter().map(String::as_str)),
+            metadata: artifact.metadata().map(Raw::from),
+            extensions: texts(artifact.extensions().iter().map(String::as_str)),
         }
     }
 
     pub(super) fn into_artifact(self, chunks: &dyn ChunkSource) -> Result<Arc<Artifact>, StoreError> {
-        Ok(Arc::new(Artifact {
-            artifact_id: (&*self.id.0).into(),
+        let details = ArtifactDetails {
             name: self.name.map(String::from),
             description: self.description.map(String::from),
-            parts: into_parts(self.parts, chunks)?,
             metadata: self.metadata.map(json),
             extensions: strings(self.extensions),
-        }))
+        };
+        Ok(Arc::new(Artifact::new(&*self.id.0, into_parts(self.parts, chunks)?).with_details(details)))
     }
 }
 

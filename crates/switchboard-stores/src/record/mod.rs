@@ -34,7 +34,7 @@ pub(crate) use head::{
 };
 pub(crate) use outlining::{Gathering, OutlinedWrite, make_earlier, too_large};
 pub(crate) use paging::{ListPaging, Paging};
-pub(crate) use writes::{Write, decode_writes, is_named};
+pub(crate) use writes::{Write, decode_writes};
 
 /// The number of the form that is written. A reader refuses numbers it does not know.
 pub(crate) const FORMAT: u32 = 1;

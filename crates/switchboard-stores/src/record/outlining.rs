@@ -8,7 +8,7 @@ use switchboard_core::model::{Artifact, ArtifactId};
 use switchboard_engine::ports::outline::{self, Outline, OutlinedPart, PARTS_APART_MAX};
 use switchboard_engine::ports::store::{StoreError, StoredTask};
 
-use super::{ChunkSource, Write, is_named};
+use super::{ChunkSource, Write};
 
 /// How many commits, and bytes of records, are examined for one task. What is not found within them is left out.
 const WRITES_MAX: usize = 65_536;
@@ -156,7 +156,7 @@ impl Gathered {
                 if !*show_parts {
                     parts.truncate(1);
                     // Of many pieces only the first matters, and those that set a name, description or metadata.
-                    if writes.last().is_some_and(|(bare, _)| !is_named(bare)) {
+                    if writes.last().is_some_and(|(bare, _)| bare.details().is_none()) {
                         writes.pop();
                     }
                 }
@@ -185,8 +185,8 @@ impl Gathered {
                 })));
             }
             Writes::Whole(writes) => {
-                let bare = |artifact: Arc<Artifact>| Artifact { parts: Vec::new(), ..Arc::unwrap_or_clone(artifact) };
-                (false, writes.into_iter().map(|artifact| (bare(artifact), Vec::new())).collect())
+                let bare = |artifact: &Arc<Artifact>| (artifact.copy_with_parts(Vec::new()), Vec::new());
+                (false, writes.iter().map(bare).collect())
             }
             Writes::Outlined { show_parts, writes } => (show_parts, writes),
         };

@@ -173,9 +173,3 @@ impl ChunkSource for NoChunks {
         Err(corrupt("a chunk where none can be"))
     }
 }
-
-/// Whether a write contains anything about its artifact besides the parts.
-pub(crate) fn is_named(artifact: &Artifact) -> bool {
-    let Artifact { name, description, metadata, extensions, .. } = artifact;
-    name.is_some() || description.is_some() || metadata.is_some() || !extensions.is_empty()
-}

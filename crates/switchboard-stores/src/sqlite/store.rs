@@ -288,6 +288,20 @@ impl TaskLog for SqliteStore {
         self.find_task(scope, id, bytes_max, None)
     }
 
+    fn task_since<'a>(
+        &'a self,
+        scope: &'a Scope,
+        id: &'a TaskId,
+        version: u64,
+        bytes_max: u64,
+    ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
+        let fits = |found: &StoredTask| too_large(&found.head, bytes_max).is_empty();
+        match self.cache.task_since(scope, id, version).filter(fits) {
+            Some(found) => Box::pin(ready(Ok(Some(found)))),
+            None => Box::pin(self.read_task(scope.clone(), id.clone(), bytes_max, None)),
+        }
+    }
+
     fn task_view<'a>(
         &'a self,
         scope: &'a Scope,

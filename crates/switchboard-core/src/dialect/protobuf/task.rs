@@ -16,7 +16,8 @@ use crate::dialect::protobuf::{
 };
 use crate::error::ProtocolError;
 use crate::model::{
-    Artifact, ArtifactUpdate, ArtifactView, Dialect, StatusUpdate, Task, TaskState, TaskStatus, TaskView, Update,
+    Artifact, ArtifactDetails, ArtifactId, ArtifactUpdate, ArtifactView, Dialect, StatusUpdate, Task, TaskState,
+    TaskStatus, TaskView, Update,
 };
 
 use super::generated as wire;
@@ -172,24 +173,24 @@ impl wire::TaskStatus {
 impl wire::Artifact {
     fn write(artifact: &Artifact, fields: &mut Fields<'_>) {
         fields.text(Self::ARTIFACT_ID, artifact.artifact_id.as_str());
-        fields.text(Self::NAME, artifact.name.as_deref().unwrap_or_default());
-        fields.text(Self::DESCRIPTION, artifact.description.as_deref().unwrap_or_default());
+        fields.text(Self::NAME, artifact.name().unwrap_or_default());
+        fields.text(Self::DESCRIPTION, artifact.description().unwrap_or_default());
         for part in &artifact.parts {
             fields.message(Self::PARTS, |fields| wire::Part::write(part, fields));
         }
-        fields.object(Self::METADATA, artifact.metadata.as_ref());
-        fields.texts(Self::EXTENSIONS, artifact.extensions.iter().map(String::as_str));
+        fields.object(Self::METADATA, artifact.metadata());
+        fields.texts(Self::EXTENSIONS, artifact.extensions().iter().map(String::as_str));
     }
 
     fn read(self, check: &mut Check<'_>, at: Arguments<'_>) -> Artifact {
-        Artifact {
-            artifact_id: check.required_id(format_args!("{at}.artifactId"), text(&self.artifact_id)),
+        let artifact_id: ArtifactId = check.required_id(format_args!("{at}.artifactId"), text(&self.artifact_id));
+        let parts = read_parts(check, format_args!("{at}.parts"), self.parts, wire::Part::read);
+        Artifact::new(artifact_id, parts).with_details(ArtifactDetails {
             name: optional(self.name),
             description: optional(self.description),
-            parts: read_parts(check, format_args!("{at}.parts"), self.parts, wire::Part::read),
             metadata: decode_object(check, format_args!("{at}.metadata"), self.metadata.as_ref()),
             extensions: check.lines(format_args!("{at}.extensions"), list(self.extensions)),
-        }
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::dialect::json::{Check, List, NameOrNumber, Obj, Raw, Text, Time};
-use crate::model::{self, ArtifactView, Dialect, TaskState, TaskView, Timestamp};
+use crate::model::{self, ArtifactDetails, ArtifactId, ArtifactView, Dialect, TaskState, TaskView, Timestamp};
 
 use super::Spelling;
 use super::message::{FromModel, Items, Message, Parts, read_parts, texts_of};
@@ -263,23 +263,23 @@ impl<'a> Artifact<'a> {
     fn of(artifact: &'a model::Artifact, spelling: &'a Spelling) -> Self {
         Self {
             artifact_id: Some(Text::from(artifact.artifact_id.as_str())),
-            name: artifact.name.as_deref().map(Text::from),
-            description: artifact.description.as_deref().map(Text::from),
+            name: artifact.name().map(Text::from),
+            description: artifact.description().map(Text::from),
             parts: Some(Items::of(&artifact.parts, spelling)),
-            metadata: artifact.metadata.as_ref().map(Raw::from),
-            extensions: texts_of(artifact.extensions.iter().map(String::as_str)),
+            metadata: artifact.metadata().map(Raw::from),
+            extensions: texts_of(artifact.extensions().iter().map(String::as_str)),
         }
     }
 
     fn read(self, check: &mut Check<'_>, at: Arguments<'_>, spelling: &Spelling) -> model::Artifact {
-        model::Artifact {
-            artifact_id: check.required_id(format_args!("{at}.artifactId"), self.artifact_id),
+        let artifact_id: ArtifactId = check.required_id(format_args!("{at}.artifactId"), self.artifact_id);
+        let parts = read_parts(check, format_args!("{at}.parts"), self.parts, spelling);
+        model::Artifact::new(artifact_id, parts).with_details(ArtifactDetails {
             name: self.name.map(String::from),
             description: self.description.map(String::from),
-            parts: read_parts(check, format_args!("{at}.parts"), self.parts, spelling),
             metadata: check.object(format_args!("{at}.metadata"), self.metadata),
             extensions: check.lines(format_args!("{at}.extensions"), self.extensions),
-        }
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Artifacts: appending, replacing, repeating after a crash, and bounds.
 
-use crate::model::{Artifact, Json, Part, Role, TaskState};
+use crate::model::{Artifact, ArtifactDetails, Json, Part, Role, TaskState};
 
 use super::super::{ArtifactWrite, AtCheckpoint, Command, Event, Restoration, RunCommand, WriteMode};
 use super::{Record, is_agent_error, returned, says, status, status_saying};
@@ -57,21 +57,27 @@ fn chunks_extend_and_a_write_replaces() {
 #[test]
 fn a_chunk_adds_what_it_names() {
     let mut record = Record::opened();
-    let mut first = Artifact::new("a", vec![Part::text("x")]);
-    first.metadata = Some(Json::from_trusted(r#"{"k":1,"l":1}"#));
-    first.name = Some("old".to_owned());
-    first.extensions.push("https://e.example/1".to_owned());
+    let [one, two] = ["https://e.example/1", "https://e.example/2"].map(str::to_owned);
+    let first = Artifact::new("a", vec![Part::text("x")]).with_details(ArtifactDetails {
+        name: Some("old".to_owned()),
+        metadata: Some(Json::from_trusted(r#"{"k":1,"l":1}"#)),
+        extensions: vec![one.clone()],
+        ..ArtifactDetails::default()
+    });
     record.runs(artifact(first, false));
-    let mut chunk = Artifact::new("a", vec![Part::text("y")]);
-    chunk.metadata = Some(Json::from_trusted(r#"{"k":2}"#));
-    chunk.description = Some("said later".to_owned());
-    chunk.extensions.extend(["https://e.example/1".to_owned(), "https://e.example/2".to_owned()]);
+    let chunk = Artifact::new("a", vec![Part::text("y")]).with_details(ArtifactDetails {
+        name: None,
+        description: Some("said later".to_owned()),
+        metadata: Some(Json::from_trusted(r#"{"k":2}"#)),
+        extensions: vec![one.clone(), two.clone()],
+    });
     record.runs(artifact(chunk, true));
-    let mut expected = Artifact::new("a", vec![Part::text("x"), Part::text("y")]);
-    expected.metadata = Some(Json::from_trusted(r#"{"k":2,"l":1}"#));
-    expected.name = Some("old".to_owned());
-    expected.description = Some("said later".to_owned());
-    expected.extensions = vec!["https://e.example/1".to_owned(), "https://e.example/2".to_owned()];
+    let expected = Artifact::new("a", vec![Part::text("x"), Part::text("y")]).with_details(ArtifactDetails {
+        name: Some("old".to_owned()),
+        description: Some("said later".to_owned()),
+        metadata: Some(Json::from_trusted(r#"{"k":2,"l":1}"#)),
+        extensions: vec![one, two],
+    });
     assert_eq!(record.folded.task.artifacts, [expected.into()]);
 }
 
@@ -178,12 +184,13 @@ fn a_run_that_was_given_back_is_followed_by_another_as_if_it_had_died() {
 
 #[test]
 fn pieces_of_a_restoration_fold_to_what_was_written() {
-    let mut first = Artifact::new("a", vec![Part::text("one ")]);
-    first.name = Some("first".to_owned());
-    first.metadata = Some(Json::from_trusted(r#"{"k":1,"l":1}"#));
-    let mut second = Artifact::new("a", vec![Part::text("two "), Part::text("three ")]);
-    second.metadata = Some(Json::from_trusted(r#"{"k":2}"#));
-    second.extensions.push("https://e.example/1".to_owned());
+    let metadata = Json::from_trusted(r#"{"k":1,"l":1}"#);
+    let first = Artifact::new("a", vec![Part::text("one ")]).with_name("first").with_metadata(metadata);
+    let second = Artifact::new("a", vec![Part::text("two "), Part::text("three ")]).with_details(ArtifactDetails {
+        metadata: Some(Json::from_trusted(r#"{"k":2}"#)),
+        extensions: vec!["https://e.example/1".to_owned()],
+        ..ArtifactDetails::default()
+    });
     let third = Artifact::new("a", vec![Part::text("four")]);
     let other = Artifact::new("b", vec![Part::text("other")]);
     let mut whole = first.clone();

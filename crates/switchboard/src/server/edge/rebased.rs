@@ -87,7 +87,7 @@ impl Rebase {
             None => part.clone(),
         };
         let parts = artifact.parts.iter().map(part).collect();
-        Some(Arc::new(Artifact { parts, ..artifact.clone() }))
+        Some(Arc::new(artifact.copy_with_parts(parts)))
     }
 
     /// What comes after the address in a link to an artifact of this server.

@@ -19,8 +19,8 @@ use crate::dialect::json::{
 use crate::dialect::outgoing::read_task_reply;
 use crate::error::ProtocolError;
 use crate::model::{
-    Artifact, ArtifactView, Dialect, FAILED_UNTOLD, Message, Part, PartContent, Role, StatusUpdate, Task, TaskId,
-    TaskState, TaskStatus, TaskView, Update,
+    Artifact, ArtifactDetails, ArtifactId, ArtifactView, Dialect, FAILED_UNTOLD, Message, Part, PartContent, Role,
+    StatusUpdate, Task, TaskId, TaskState, TaskStatus, TaskView, Update,
 };
 
 /// Writes the result of a call. Every call is answered with a task.
@@ -112,10 +112,10 @@ fn state_word(state: TaskState) -> &'static str {
 
 fn encode_artifact(artifact: &Artifact, out: &mut Vec<u8>) {
     let mut object = Object::open(out);
-    object.str_if_set("name", artifact.name.as_deref());
-    object.str_if_set("description", artifact.description.as_deref());
+    object.str_if_set("name", artifact.name());
+    object.str_if_set("description", artifact.description());
     encode_parts(&artifact.parts, object.key("parts"));
-    object.json_if_set("metadata", artifact.metadata.as_ref());
+    object.json_if_set("metadata", artifact.metadata());
     object.close();
 }
 
@@ -147,7 +147,7 @@ fn joined(texts: Vec<Part>) -> Vec<Part> {
 /// Whether an artifact is told in full by the answer made of it.
 pub(super) fn is_told_by_answer(task: &Task, artifact: &Artifact) -> bool {
     let all_text = artifact.parts.iter().all(|part| matches!(part.content, PartContent::Text(_)));
-    task.status.message.is_none() && artifact.name.is_none() && all_text
+    task.status.message.is_none() && artifact.name().is_none() && all_text
 }
 
 /// The task with its answer in the status as well, for readers who look there and read `kind` or `type` alike. Only a task
@@ -316,15 +316,15 @@ impl WireArtifact<'_> {
     /// Reads an artifact. One without an id is named after its place.
     fn read(self, check: &mut Check<'_>, place: usize) -> Result<Artifact, ProtocolError> {
         let at = format!("artifacts[{place}]");
-        let artifact_id = check.id(format_args!("{at}.artifactId"), self.artifact_id);
-        Ok(Artifact {
-            artifact_id: artifact_id.unwrap_or_else(|| format!("artifact-{}", place + 1).into()),
+        let artifact_id: Option<ArtifactId> = check.id(format_args!("{at}.artifactId"), self.artifact_id);
+        let artifact_id = artifact_id.unwrap_or_else(|| format!("artifact-{}", place + 1).into());
+        let parts = read_required_parts(check, &at, self.parts)?;
+        Ok(Artifact::new(artifact_id, parts).with_details(ArtifactDetails {
             name: self.name,
             description: self.description,
-            parts: read_required_parts(check, &at, self.parts)?,
             metadata: check.object(format_args!("{at}.metadata"), self.metadata),
             extensions: Vec::new(),
-        })
+        }))
     }
 }
 

@@ -16,8 +16,8 @@ use crate::dialect::json::{Check, DecodeLimits, List, Obj, Text, append, excerpt
 use crate::dialect::outgoing::read_task_reply;
 use crate::error::ProtocolError;
 use crate::model::{
-    self, ArtifactView, Dialect, Role, TaskState, TaskStatus, TaskView, Timestamp, Update, conversation,
-    from_conversation,
+    self, ArtifactDetails, ArtifactView, Dialect, Role, TaskState, TaskStatus, TaskView, Timestamp, Update,
+    conversation, from_conversation,
 };
 
 #[derive(Deserialize, Serialize)]
@@ -235,8 +235,8 @@ impl<'a> Message<'a> {
 impl<'a> Artifact<'a> {
     fn of(artifact: &'a model::Artifact) -> Self {
         Self {
-            name: artifact.name.as_deref().map(Text::from),
-            description: artifact.description.as_deref().map(Text::from),
+            name: artifact.name().map(Text::from),
+            description: artifact.description().map(Text::from),
             parts: Some(parts_of(&artifact.parts)),
         }
     }
@@ -244,11 +244,11 @@ impl<'a> Artifact<'a> {
     /// Reads an artifact, which is named after its place.
     fn read(self, check: &mut Check<'_>, place: usize) -> model::Artifact {
         let parts = read_parts(check, format_args!("artifacts[{place}].parts"), self.parts);
-        model::Artifact {
+        model::Artifact::new(format!("artifact-{}", place + 1), parts).with_details(ArtifactDetails {
             name: self.name.map(String::from),
             description: self.description.map(String::from),
-            ..model::Artifact::new(format!("artifact-{}", place + 1), parts)
-        }
+            ..ArtifactDetails::default()
+        })
     }
 }
 

@@ -10,8 +10,8 @@ use crate::dialect::json::{Check, DecodeLimits, List, Obj, Object, Text, excerpt
 use crate::dialect::outgoing::read_task_reply;
 use crate::error::ProtocolError;
 use crate::model::{
-    Artifact, ArtifactView, Dialect, FAILED_UNTOLD, Message, Part, Role, TIMED_OUT, Task, TaskState, TaskStatus,
-    TaskView, Timestamp, Update,
+    Artifact, ArtifactDetails, ArtifactId, ArtifactView, Dialect, FAILED_UNTOLD, Message, Part, Role, TIMED_OUT, Task,
+    TaskState, TaskStatus, TaskView, Timestamp, Update,
 };
 
 use super::NAME;
@@ -266,9 +266,9 @@ impl WireArtifact<'_> {
     /// Reads an artifact. One without an id is named after its place.
     fn read(self, check: &mut Check<'_>, place: usize) -> Artifact {
         let at = format!("artifacts[{place}]");
-        let id = check.id(format_args!("{at}.artifactId"), self.artifact_id);
+        let id: Option<ArtifactId> = check.id(format_args!("{at}.artifactId"), self.artifact_id);
         let parts = read_parts(check, &format!("{at}.parts"), self.parts);
         let id = id.unwrap_or_else(|| format!("artifact-{}", place + 1).into());
-        Artifact { name: self.name, artifact_id: id, ..Artifact::new("", parts) }
+        Artifact::new(id, parts).with_details(ArtifactDetails { name: self.name, ..ArtifactDetails::default() })
     }
 }

@@ -68,8 +68,10 @@ fn lose_in_message(message: &mut Message) {
 
 /// A text that is empty is none.
 fn lose_in_artifact(artifact: &mut Artifact) {
-    artifact.metadata.iter_mut().for_each(as_doubles);
-    artifact.description.take_if(|description| description.is_empty());
+    artifact.change_details(|details| {
+        details.metadata.iter_mut().for_each(as_doubles);
+        details.description.take_if(|description| description.is_empty());
+    });
     lose_in_parts(&mut artifact.parts);
 }
 

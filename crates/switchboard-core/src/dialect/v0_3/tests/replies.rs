@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::call::{PushConfigPage, Reply};
 use crate::error::ProtocolError;
 use crate::model::{
-    Artifact, ArtifactUpdate, AuthenticationInfo, Dialect, Message, Part, PushConfig, Role, StatusUpdate, Task,
-    TaskState, TaskStatus, TaskView, Timestamp, Update,
+    Artifact, ArtifactDetails, ArtifactUpdate, AuthenticationInfo, Dialect, Message, Part, PushConfig, Role,
+    StatusUpdate, Task, TaskState, TaskStatus, TaskView, Timestamp, Update,
 };
 
 use super::super::{encode_http_error, encode_rpc_error, is_final, rest, rpc};
@@ -60,9 +60,8 @@ fn said(role: Role, id: &str, (task_id, context_id): (&str, &str), text: &str) -
 #[test]
 fn tasks_are_written_as_the_sdk_does() {
     let mut done = task("task-1", "ctx-1", status(TaskState::Completed, None, "08:00:05.120"));
-    let mut report = Artifact::new("report", vec![Part::text("Three rows, all green.")]);
-    report.name = Some("Report".to_owned());
-    done.artifacts.push(report.into());
+    let report = Artifact::new("report", vec![Part::text("Three rows, all green.")]);
+    done.artifacts.push(report.with_name("Report").into());
     done.history.push(Arc::new(said(Role::User, "msg-1", ("task-1", "ctx-1"), "Check the sheet")));
     done.metadata = Some(json(r#"{"trace":"abc"}"#));
     let ids = ("task-4", "ctx-4");
@@ -100,13 +99,12 @@ fn a_message_with_every_kind_of_part_is_written_as_the_sdk_does() {
 /// An artifact that says everything an artifact can say.
 fn full_artifact() -> Artifact {
     let text = Part::text("3, 5, 8").with_metadata(json(r#"{"tone":"calm"}"#));
-    Artifact {
+    Artifact::new("chart", vec![text]).with_details(ArtifactDetails {
         name: Some("Chart".to_owned()),
         description: Some("Rows per day".to_owned()),
         metadata: Some(json(r#"{"by":{"tool":"counter"},"rows":3.5}"#)),
         extensions: vec!["https://ext.example/geo/v1".to_owned(), "https://ext.example/cite/v2".to_owned()],
-        ..Artifact::new("chart", vec![text])
-    }
+    })
 }
 
 #[test]

@@ -6,8 +6,8 @@ use crate::call::{PushConfigPage, Reply, TaskPage};
 use crate::dialect::codes;
 use crate::error::{ProtocolError, Violation};
 use crate::model::{
-    Artifact, ArtifactUpdate, ArtifactView, Dialect, Message, Part, Role, StatusUpdate, Task, TaskState, TaskStatus,
-    TaskView, Timestamp, Update,
+    Artifact, ArtifactDetails, ArtifactUpdate, ArtifactView, Dialect, Message, Part, Role, StatusUpdate, Task,
+    TaskState, TaskStatus, TaskView, Timestamp, Update,
 };
 
 use super::super::{encode_http_error, encode_reply, encode_rpc_error, encode_update};
@@ -55,9 +55,8 @@ fn said(role: Role, id: &str, (task_id, context_id): (&str, &str), text: &str) -
 #[test]
 fn replies_to_sends_are_written() {
     let mut done = task("task-1", "ctx-1", status(TaskState::Completed, None, "2026-03-04T08:00:05.120Z"));
-    let mut report = Artifact::new("report", vec![Part::text("Three rows, all green.")]);
-    report.name = Some("Report".to_owned());
-    done.artifacts.push(report.into());
+    let report = Artifact::new("report", vec![Part::text("Three rows, all green.")]);
+    done.artifacts.push(report.with_name("Report").into());
     done.history.push(Arc::new(said(Role::User, "msg-1", ("task-1", "ctx-1"), "Check the sheet")));
     let mut view = whole(done);
     view.history_length = Some(0);
@@ -143,13 +142,13 @@ fn updates_of_a_stream_are_written() {
     check_update("update-artifact-chunk", artifact_update(chunk("upon a time."), true, true));
     let image = Part::raw(&b"\x89PNG\r\n\x1a\n"[..]).with_media_type("image/png").with_filename("map.png");
     check_update("update-artifact-image", artifact_update(Artifact::new("map", vec![image]), false, true));
-    let full = Artifact {
+    let text = Part::text("3, 5, 8").with_metadata(json(r#"{"tone":"calm"}"#));
+    let full = Artifact::new("chart", vec![text]).with_details(ArtifactDetails {
         name: Some("Chart".to_owned()),
         description: Some("Rows per day".to_owned()),
         metadata: Some(json(r#"{"by":{"tool":"counter"},"rows":3}"#)),
         extensions: vec!["https://ext.example/geo/v1".to_owned(), "https://ext.example/cite/v2".to_owned()],
-        ..Artifact::new("chart", vec![Part::text("3, 5, 8").with_metadata(json(r#"{"tone":"calm"}"#))])
-    };
+    });
     let Update::Artifact(full) = artifact_update(full, false, true) else { unreachable!() };
     let full = ArtifactUpdate { metadata: Some(json(r#"{"page":1}"#)), ..full };
     check_update("update-artifact-full", Update::Artifact(full));

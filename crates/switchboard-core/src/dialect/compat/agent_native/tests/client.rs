@@ -55,8 +55,9 @@ fn task_without_losses(task: &Task) -> Task {
     let artifact = |(place, artifact): (usize, &Arc<Artifact>)| {
         let mut artifact = Artifact::clone(artifact);
         lose_of_parts(&mut artifact.parts);
-        artifact.extensions.clear();
-        Arc::new(Artifact { artifact_id: format!("artifact-{}", place + 1).into(), ..artifact })
+        artifact.change_details(|details| details.extensions.clear());
+        artifact.artifact_id = format!("artifact-{}", place + 1).into();
+        Arc::new(artifact)
     };
     let message = |(place, message): (usize, &Arc<Message>)| {
         Arc::new(message_without_losses(Message::clone(message), format!("{id}-{}", place + 1)))

@@ -74,9 +74,8 @@ fn sent_out(task: Task) -> Value {
 #[test]
 fn a_completed_task_has_its_answer_in_the_status() {
     let mut done = asked(TaskState::Completed);
-    let mut file =
-        Artifact::new("a-2", vec![Part::raw("a,b\n1,2\n").with_filename("signups.csv").with_media_type("text/csv")]);
-    file.name = Some("signups.csv".to_owned());
+    let rows = Part::raw("a,b\n1,2\n").with_filename("signups.csv").with_media_type("text/csv");
+    let file = Artifact::new("a-2", vec![rows]).with_name("signups.csv");
     done.artifacts =
         vec![Artifact::new("a-1", vec![Part::text("There were "), Part::text("1,247 signups")]).into(), file.into()];
     done.metadata = Some(Json::from_trusted(

@@ -27,8 +27,13 @@ fn task_without_losses(task: &Task) -> Task {
     let id = &task.id;
     let artifact = |(place, artifact): (usize, &Arc<Artifact>)| {
         let parts = without_losses(Message::new(Role::Agent, "", artifact.parts.clone())).parts;
-        let (name, description) = (artifact.name.clone(), artifact.description.clone());
-        Arc::new(Artifact { name, description, ..Artifact::new(format!("artifact-{}", place + 1), parts) })
+        let mut read = artifact.copy_with_parts(parts);
+        read.artifact_id = format!("artifact-{}", place + 1).into();
+        read.change_details(|details| {
+            details.metadata = None;
+            details.extensions.clear();
+        });
+        Arc::new(read)
     };
     let artifacts: Vec<_> = task.artifacts.iter().enumerate().map(artifact).collect();
     // What is told is the conversation; what is read of it is its parts again.

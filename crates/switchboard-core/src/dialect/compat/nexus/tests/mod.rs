@@ -130,10 +130,8 @@ fn read(task: Task) -> Value {
 #[test]
 fn a_completed_task_is_written_as_the_specification_has_it() {
     let mut task = task(TaskState::Completed);
-    let mut summary = Artifact::new("a", vec![Part::text("Here is the summary...")]);
-    summary.name = Some("summary".to_owned());
-    summary.description = Some("Article summary".to_owned());
-    task.artifacts = vec![summary.into()];
+    let summary = Artifact::new("a", vec![Part::text("Here is the summary...")]);
+    task.artifacts = vec![summary.with_name("summary").with_description("Article summary").into()];
     let reply: Value = serde_json::from_str(&golden("reply-done")).unwrap();
     assert_eq!(read(task), reply["result"]);
 }

@@ -74,8 +74,7 @@ fn task_without_losses(task: &Task) -> Task {
     let response = |artifact: &Arc<Artifact>| {
         let mut parts = artifact.parts.clone();
         lose_of_parts(&mut parts);
-        let id = artifact.artifact_id.clone();
-        Arc::new(Artifact { name: Some("response".to_owned()), artifact_id: id, ..Artifact::new("", parts) })
+        Arc::new(Artifact::new(artifact.artifact_id.clone(), parts).with_name("response"))
     };
     let mut read = task.clone();
     read.artifacts = match (task.state(), task.artifacts.is_empty()) {

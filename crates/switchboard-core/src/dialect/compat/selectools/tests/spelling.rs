@@ -231,8 +231,7 @@ fn every_artifact_is_the_response_and_no_output_is_an_empty_one() {
         let value: Value = serde_json::from_str(&encoded(|out| encode_task(&view, out))).unwrap();
         value["artifacts"].clone()
     };
-    let mut named = crate::model::Artifact::new("a", vec![Part::text("x")]);
-    named.name = Some("report".to_owned());
+    let named = crate::model::Artifact::new("a", vec![Part::text("x")]).with_name("report");
     let artifacts = shown(TaskState::Completed, vec![Arc::new(named)]);
     assert_eq!(artifacts, json!([{"artifactId": "a", "name": "response", "parts": [{"kind": "text", "text": "x"}]}]));
     let empty = json!([{"artifactId": "t-response", "name": "response", "parts": [{"kind": "text", "text": ""}]}]);
