@@ -98,9 +98,10 @@ impl Cache {
     /// As [`Cache::task`], for a caller who waited for the commit of a version. None if the entry is older.
     pub(crate) fn task_since(&self, scope: &Scope, id: &TaskId, version: u64) -> Option<StoredTask> {
         let mut state = self.lock();
-        let was_used = state.records.get(id).is_none_or(|entry| entry.used);
-        let entry = state.own_entry(scope, id).filter(|entry| entry.head.version >= version)?;
-        if was_used || !entry.head.is_closed() {
+        let is_known = |entry: &&mut Entry| entry.scope == *scope && entry.head.version >= version;
+        let entry = state.records.get_mut(id).filter(is_known)?;
+        if entry.used || !entry.head.is_closed() {
+            entry.used = true;
             return Some(entry.stored());
         }
         let Entry { key, head, folded, .. } = state.remove(id)?;
