@@ -95,17 +95,19 @@ impl Cache {
         Some(state.own_entry(scope, id)?.stored())
     }
 
-    /// As [`Cache::task`], for a caller who waited for the commit of a version. None if the entry is older.
+    /// As [`Cache::task`], for a caller who waited for the commit of a version. None if the entry is older. If the record is
+    /// closed and was not read before, this removes it.
     pub(crate) fn task_since(&self, scope: &Scope, id: &TaskId, version: u64) -> Option<StoredTask> {
         let mut state = self.lock();
         let is_known = |entry: &&mut Entry| entry.scope == *scope && entry.head.version >= version;
         let entry = state.records.get_mut(id).filter(is_known)?;
-        if entry.used || !entry.head.is_closed() {
+        let stored = entry.stored();
+        if entry.head.is_closed() && !entry.used {
+            state.remove(id);
+        } else {
             entry.used = true;
-            return Some(entry.stored());
         }
-        let Entry { key, head, folded, .. } = state.remove(id)?;
-        Some(StoredTask { key, head, folded, outlined: Vec::new() })
+        Some(stored)
     }
 
     pub(crate) fn generation(&self) -> CacheGeneration {
@@ -200,10 +202,10 @@ impl State {
         self.shrink();
     }
 
-    fn remove(&mut self, id: &TaskId) -> Option<Entry> {
-        let entry = self.records.remove(id)?;
-        self.bytes -= entry.bytes;
-        Some(entry)
+    fn remove(&mut self, id: &TaskId) {
+        if let Some(entry) = self.records.remove(id) {
+            self.bytes -= entry.bytes;
+        }
     }
 
     fn shrink(&mut self) {
@@ -214,7 +216,7 @@ impl State {
                     entry.used = false;
                     self.queue.push_back((id, stamp));
                 }
-                Some(entry) if entry.stamp == stamp => drop(self.remove(&id)),
+                Some(entry) if entry.stamp == stamp => self.remove(&id),
                 Some(_) | None => {}
             }
         }

@@ -169,12 +169,12 @@ impl Outline {
     /// the parts are different things. `url` gives the address of the whole, or of a part.
     #[must_use]
     pub fn linked_by(self, url: impl Fn(Option<u64>) -> String) -> Artifact {
-        let Self { artifact, parts, count, alike } = self;
-        let parts = if alike || count > PARTS_APART_MAX {
+        let Self { mut artifact, parts, count, alike } = self;
+        artifact.parts = if alike || count > PARTS_APART_MAX {
             vec![parts.into_iter().next().map_or_else(|| Part::url(url(None)), |first| first.linked(url(None)))]
         } else {
             (0..).zip(parts).map(|(number, part)| part.shown(|| url(Some(number)))).collect()
         };
-        artifact.copy_with_parts(parts)
+        artifact
     }
 }

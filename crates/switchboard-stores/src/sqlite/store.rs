@@ -171,16 +171,17 @@ impl SqliteStore {
         Ok(stored)
     }
 
-    /// The cached record, or that of the file.
+    /// The cached record if it fits, or else that of the file.
     fn find_task<'a>(
         &'a self,
+        cached: Option<StoredTask>,
         scope: &Scope,
         id: &TaskId,
         bytes_max: u64,
         history_max: Option<u32>,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
         let fits = |found: &StoredTask| too_large(&found.head, bytes_max).is_empty();
-        match self.cache.task(scope, id).filter(fits) {
+        match cached.filter(fits) {
             Some(found) => Box::pin(ready(Ok(Some(found)))),
             None => Box::pin(self.read_task(scope.clone(), id.clone(), bytes_max, history_max)),
         }
@@ -285,7 +286,7 @@ impl TaskLog for SqliteStore {
         id: &'a TaskId,
         bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        self.find_task(scope, id, bytes_max, None)
+        self.find_task(self.cache.task(scope, id), scope, id, bytes_max, None)
     }
 
     fn task_since<'a>(
@@ -295,11 +296,7 @@ impl TaskLog for SqliteStore {
         version: u64,
         bytes_max: u64,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        let fits = |found: &StoredTask| too_large(&found.head, bytes_max).is_empty();
-        match self.cache.task_since(scope, id, version).filter(fits) {
-            Some(found) => Box::pin(ready(Ok(Some(found)))),
-            None => Box::pin(self.read_task(scope.clone(), id.clone(), bytes_max, None)),
-        }
+        self.find_task(self.cache.task_since(scope, id, version), scope, id, bytes_max, None)
     }
 
     fn task_view<'a>(
@@ -309,7 +306,7 @@ impl TaskLog for SqliteStore {
         bytes_max: u64,
         history_max: u32,
     ) -> BoxFuture<'a, Result<Option<StoredTask>, StoreError>> {
-        self.find_task(scope, id, bytes_max, Some(history_max))
+        self.find_task(self.cache.task(scope, id), scope, id, bytes_max, Some(history_max))
     }
 
     fn task_as_accepted<'a>(
