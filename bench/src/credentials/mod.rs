@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
 
 use crate::figures::{median, met};
 use crate::load::{Pool, Until, Work};
@@ -47,6 +48,8 @@ struct Measured {
     work: Work,
     /// CPU µs per request of each round.
     taken: Vec<f64>,
+    /// The folder of its server, which is removed when the measurement ends.
+    _folder: TempDir,
 }
 
 /// Prints what was measured.
@@ -76,11 +79,14 @@ pub(crate) fn work_of(kind: &Kind) -> Work {
 
 async fn measure(arguments: &Arguments) -> Result<()> {
     let program = program(arguments.server.as_ref())?;
-    let mut measured = Vec::new();
-    let mut folders = Vec::new();
+    // To sign the tokens takes longer than a server waits for the next request of a connection, so this is done first.
+    let mut prepared = Vec::new();
     for kind in KINDS {
         let folder = tempfile::tempdir()?;
-        let kind = Kind::prepare(kind, folder.path(), None)?;
+        prepared.push((Kind::prepare(kind, folder.path(), None)?, folder));
+    }
+    let mut measured = Vec::new();
+    for (kind, folder) in prepared {
         let mut command = std::process::Command::new(&program);
         command.arg("serve").envs(kind.variables.iter().map(|(name, value)| (name, value)));
         // A child may run where the thread that starts it may.
@@ -91,8 +97,7 @@ async fn measure(arguments: &Arguments) -> Result<()> {
         server.until_ready().await?;
         let pool = Pool::open(server.address, arguments.connections).await?;
         let work = work_of(&kind);
-        measured.push(Measured { kind, server, pool, work, taken: Vec::new() });
-        folders.push(folder);
+        measured.push(Measured { kind, server, pool, work, taken: Vec::new(), _folder: folder });
     }
     let count = measured.len();
     for round in 0..=arguments.rounds {

@@ -311,37 +311,36 @@ impl Ledger<'_> {
         let unchanged = UnchangedColumns { scope_no, floor_seq: 0, floor_version: 0, created_at: step.at.as_ms() };
         let columns = step.columns(task_no, unchanged, Chains::default(), None);
         let row = StepRow::of(&columns);
-        let inserted = self.statements.insert_task.execute(params![
-            task_no,
-            columns.head.id,
-            scope_no,
-            columns.head.context_id,
-            columns.head.phase,
-            columns.head.state,
-            columns.head.status_at,
-            columns.head.version,
-            columns.head.seq,
-            columns.head.turns,
-            columns.head.turn,
-            columns.head.fence,
-            columns.head.attempt,
-            columns.head.cancel_requested,
-            columns.head.push_configs,
-            columns.head.deadline,
-            columns.head.artifacts,
-            columns.story_version,
-            columns.artifact_version,
-            columns.status_version,
-            columns.head.running,
-            columns.holder,
-            columns.lease_until,
-            columns.run_at,
-            columns.created_at,
-            columns.closed_at,
-            columns.checksum(),
-            columns.bytes,
-        ])?;
-        if inserted == 0 {
+        let insert = &mut self.statements.insert_task;
+        insert.raw_bind_parameter(1, task_no)?;
+        insert.raw_bind_parameter(2, columns.head.id)?;
+        insert.raw_bind_parameter(3, scope_no)?;
+        insert.raw_bind_parameter(4, columns.head.context_id)?;
+        insert.raw_bind_parameter(5, columns.head.phase)?;
+        insert.raw_bind_parameter(6, columns.head.state)?;
+        insert.raw_bind_parameter(7, columns.head.status_at)?;
+        insert.raw_bind_parameter(8, columns.head.version)?;
+        insert.raw_bind_parameter(9, columns.head.seq)?;
+        insert.raw_bind_parameter(10, columns.head.turns)?;
+        insert.raw_bind_parameter(11, columns.head.turn)?;
+        insert.raw_bind_parameter(12, columns.head.fence)?;
+        insert.raw_bind_parameter(13, columns.head.attempt)?;
+        insert.raw_bind_parameter(14, columns.head.cancel_requested)?;
+        insert.raw_bind_parameter(15, columns.head.push_configs)?;
+        insert.raw_bind_parameter(16, columns.head.deadline)?;
+        insert.raw_bind_parameter(17, columns.head.artifacts)?;
+        insert.raw_bind_parameter(18, columns.story_version)?;
+        insert.raw_bind_parameter(19, columns.artifact_version)?;
+        insert.raw_bind_parameter(20, columns.status_version)?;
+        insert.raw_bind_parameter(21, columns.head.running)?;
+        insert.raw_bind_parameter(22, columns.holder)?;
+        insert.raw_bind_parameter(23, columns.lease_until)?;
+        insert.raw_bind_parameter(24, columns.run_at)?;
+        insert.raw_bind_parameter(25, columns.created_at)?;
+        insert.raw_bind_parameter(26, columns.closed_at)?;
+        insert.raw_bind_parameter(27, columns.checksum())?;
+        insert.raw_bind_parameter(28, columns.bytes)?;
+        if insert.raw_execute()? == 0 {
             return Ok(None);
         }
         self.last_task_no = task_no;
@@ -428,17 +427,17 @@ impl Ledger<'_> {
             accept_expires: step.accept_expires.map(Timestamp::as_ms),
             ..log_columns(task_no, step.head, step.events, before, step.at)
         };
-        self.statements.insert_log.execute(params![
+        self.statements.insert_log.execute((
             columns.log_no,
             columns.last_seq,
             columns.visible,
             columns.prev_story,
             columns.prev_artifact,
             columns.at,
-            step.encoded.record,
+            &*step.encoded.record,
             columns.accept_expires,
             columns.checksum(step.encoded.record_hash),
-        ])?;
+        ))?;
         self.count_rows(1, step.encoded.record.len());
         for chunk in &step.encoded.chunks {
             let columns = ChunkColumns {

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 use switchboard_core::model::{TaskId, Timestamp};
-use switchboard_engine::id_hash::IdHash;
+use switchboard_engine::id_hash::{IdHash, SeededHash};
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::Scope;
 
@@ -58,7 +58,7 @@ pub(super) struct Ledger<'c> {
     pub(super) audit: AuditWriter,
     unfiled: Arc<UnfiledTasks>,
     pub(super) secrets: Arc<Secrets>,
-    scopes: HashMap<Scope, i64>,
+    scopes: HashMap<Scope, i64, SeededHash>,
     pub(super) last_task_no: i64,
     pub(super) last_push_no: i64,
     /// The owner whose webhooks were looked at last, when more were due than a claim takes.
@@ -139,7 +139,7 @@ impl<'c> Ledger<'c> {
             audit: AuditWriter::new(connection, audit)?,
             unfiled,
             secrets,
-            scopes: HashMap::new(),
+            scopes: HashMap::default(),
             last_task_no: number("SELECT coalesce(max(task_no), 0) FROM task")?
                 .max(number("SELECT coalesce(max(value), 0) FROM meta WHERE name = 'last_task_no'")?),
             last_push_no: number("SELECT coalesce(max(push_no), 0) FROM push")?,

@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use switchboard_core::lifecycle::{Event, Head};
 use switchboard_core::model::{AgentName, TaskId, Timestamp};
 use switchboard_engine::id_hash::{IdHash, SeededHash};
@@ -254,7 +254,7 @@ impl Ledger<'_> {
             ..log_columns(task_no, &commit.head, &commit.events, before.chains, commit.at)
         };
         let no = self.recent.last_no + 1;
-        self.statements.insert_recent.execute(params![
+        self.statements.insert_recent.execute((
             no,
             columns.log_no,
             columns.last_seq,
@@ -262,10 +262,10 @@ impl Ledger<'_> {
             columns.prev_story,
             columns.prev_artifact,
             columns.at,
-            encoded.record,
+            &*encoded.record,
             // The checksum that the commit will have in the log; until then it is valid for this row only.
             columns.checksum(encoded.record_hash) ^ no,
-        ])?;
+        ))?;
         self.count_rows(1, encoded.record.len());
         let rows = self.recent.add(task_no, commit, bytes);
         let chains = before.chains.after(version, &commit.events, commit.folds);
@@ -302,17 +302,17 @@ impl Ledger<'_> {
             bytes: before.bytes + bytes,
             ..before
         };
-        self.statements.update_filed.execute(params![
+        self.statements.update_filed.execute((
             task_no,
             version,
             seq,
-            artifacts,
+            &*artifacts,
             columns.artifact_version,
             columns.updated_at,
             columns.checksum(),
             columns.bytes,
             columns.story_version,
-        ])?;
+        ))?;
         Ok(())
     }
 

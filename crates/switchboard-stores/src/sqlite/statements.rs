@@ -1,4 +1,5 @@
-//! The prepared statements for commits, which the writer keeps.
+//! The prepared statements for commits, which the writer keeps. Their values are bound one by one or as a tuple, by their types:
+//! `params!` finds out the type of each value when it runs, which takes 70 instructions more for every value.
 
 use rusqlite::{Connection, Statement};
 
