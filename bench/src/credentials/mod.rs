@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use tempfile::TempDir;
 
 use crate::figures::{median, met};
 use crate::load::{Pool, Until, Work};
@@ -23,6 +22,10 @@ use kinds::{KINDS, Kind};
 
 const SERVER_CORE: usize = 0;
 const LOAD_CORE: usize = 1;
+
+/// How many pieces the time of each kind in a round is cut into. The kinds take turns piece by piece, so that a slow moment of the machine
+/// meets them all.
+const SLICES: u32 = 8;
 
 /// What it costs to know who calls.
 #[derive(clap::Parser)]
@@ -44,12 +47,16 @@ pub struct Arguments {
 struct Measured {
     kind: Kind,
     server: Server,
-    pool: Pool,
     work: Work,
     /// CPU µs per request of each round.
     taken: Vec<f64>,
-    /// The folder of its server, which is removed when the measurement ends.
-    _folder: TempDir,
+}
+
+/// What a kind has done in a round.
+struct Load {
+    pool: Pool,
+    requests: u64,
+    spent: Duration,
 }
 
 /// Prints what was measured.
@@ -79,14 +86,11 @@ pub(crate) fn work_of(kind: &Kind) -> Work {
 
 async fn measure(arguments: &Arguments) -> Result<()> {
     let program = program(arguments.server.as_ref())?;
-    // To sign the tokens takes longer than a server waits for the next request of a connection, so this is done first.
-    let mut prepared = Vec::new();
+    let mut measured = Vec::new();
+    let mut folders = Vec::new();
     for kind in KINDS {
         let folder = tempfile::tempdir()?;
-        prepared.push((Kind::prepare(kind, folder.path(), None)?, folder));
-    }
-    let mut measured = Vec::new();
-    for (kind, folder) in prepared {
+        let kind = Kind::prepare(kind, folder.path(), None)?;
         let mut command = std::process::Command::new(&program);
         command.arg("serve").envs(kind.variables.iter().map(|(name, value)| (name, value)));
         // A child may run where the thread that starts it may.
@@ -95,23 +99,33 @@ async fn measure(arguments: &Arguments) -> Result<()> {
         let server = Server::start_by(command, folder.path(), &more)?;
         pin_to_core(LOAD_CORE)?;
         server.until_ready().await?;
-        let pool = Pool::open(server.address, arguments.connections).await?;
         let work = work_of(&kind);
-        measured.push(Measured { kind, server, pool, work, taken: Vec::new(), _folder: folder });
+        measured.push(Measured { kind, server, work, taken: Vec::new() });
+        folders.push(folder);
     }
-    let count = measured.len();
+    let slice = Duration::from_secs_f64(arguments.seconds) / SLICES;
     for round in 0..=arguments.rounds {
         eprintln!("round {round} of {}", arguments.rounds);
-        for place in 0..count {
-            let one = &mut measured[(place + round) % count];
-            let before = process::cpu_time(one.server.pid())?;
-            let outcome = one.pool.run(&one.work, Until::Elapsed(Duration::from_secs_f64(arguments.seconds))).await;
-            let spent = process::cpu_time(one.server.pid())?.saturating_sub(before);
-            let error = outcome.first_error.unwrap_or_default();
-            ensure!(outcome.errors == 0 && outcome.requests > 0, "{}: {error}", one.kind.name);
-            // The first round warms everything up.
-            if round > 0 {
-                one.taken.push(spent.as_secs_f64() * 1e6 / outcome.requests as f64);
+        // New ones in every round, because a server closes connections that were silent for half a minute.
+        let mut loads = Vec::new();
+        for one in &measured {
+            let pool = Pool::open(one.server.address, arguments.connections).await?;
+            loads.push(Load { pool, requests: 0, spent: Duration::ZERO });
+        }
+        for _ in 0..SLICES {
+            for (one, load) in measured.iter().zip(&mut loads) {
+                let before = process::cpu_time(one.server.pid())?;
+                let outcome = load.pool.run(&one.work, Until::Elapsed(slice)).await;
+                load.spent += process::cpu_time(one.server.pid())?.saturating_sub(before);
+                load.requests += outcome.requests;
+                let error = outcome.first_error.unwrap_or_default();
+                ensure!(outcome.errors == 0 && outcome.requests > 0, "{}: {error}", one.kind.name);
+            }
+        }
+        // The first round warms everything up.
+        if round > 0 {
+            for (one, load) in measured.iter_mut().zip(loads) {
+                one.taken.push(load.spent.as_secs_f64() * 1e6 / load.requests as f64);
             }
         }
     }
