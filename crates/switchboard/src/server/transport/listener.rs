@@ -119,11 +119,12 @@ impl Bound {
             () = stop => {}
             () = accepting => {}
         }
-        serve_waiting(listener, &shared, &slots);
-        host.begin_drain();
         // One grace period for connections and runs together.
         let deadline = Instant::now() + grace;
-        shared.supervisor.wait_connections(grace).await;
+        host.begin_drain();
+        serve_waiting(&listener, &shared, &slots).await;
+        drop(listener);
+        shared.supervisor.wait_connections(deadline.saturating_duration_since(Instant::now())).await;
         host.shutdown(deadline.saturating_duration_since(Instant::now())).await;
     }
 }
@@ -145,35 +146,61 @@ pub(crate) fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
 /// How long a server that stops waits for the first request of a connection.
 const FIRST_REQUEST_WAIT: Duration = Duration::from_millis(500);
 
-/// Lets the system drop every packet to the listener, so that no client connects after the last one was accepted and before the port is closed. A
-/// client whose packet was dropped sends it again a second later, and finds the port closed.
+/// How long a server that stops waits for clients that are about to have connected: some round trips of a local network.
+const CONNECTING_WAIT: Duration = Duration::from_millis(20);
+
+/// Lets the system drop the packets by which clients begin to connect, so that none has connected after the last one was accepted and before the
+/// port is closed. A client whose packet was dropped sends it again a second later, and finds the port closed. Other packets pass: a client that
+/// has half connected believes that it has connected when its own last packet is on the way.
 #[cfg(target_os = "linux")]
-fn turn_away(listener: &std::net::TcpListener) {
-    // A packet filter of one instruction, which accepts nothing.
-    let none = socket2::SockFilter::new(RETURN_CONSTANT, 0, 0, 0);
-    if let Err(error) = socket2::SockRef::from(listener).attach_filter(&[none]) {
+fn turn_away(listener: &TcpListener) {
+    // The fourteenth byte of the TCP header has the flags. SYN without ACK begins a connection.
+    const FLAGS_AT: u32 = 13;
+    const SYN: u32 = 0x02;
+    const ACK: u32 = 0x10;
+    // Jumps name how many instructions are left out if the condition holds, and if not. What a filter returns is how many bytes pass.
+    let filter = [
+        socket2::SockFilter::new(instruction::LOAD_BYTE, 0, 0, FLAGS_AT),
+        socket2::SockFilter::new(instruction::AND_CONSTANT, 0, 0, SYN | ACK),
+        socket2::SockFilter::new(instruction::JUMP_IF_EQUAL, 0, 1, SYN),
+        socket2::SockFilter::new(instruction::RETURN_CONSTANT, 0, 0, 0),
+        socket2::SockFilter::new(instruction::RETURN_CONSTANT, 0, 0, u32::MAX),
+    ];
+    if let Err(error) = socket2::SockRef::from(listener).attach_filter(&filter) {
         tracing::debug!(%error, "connections that are made just now may be reset");
     }
 }
 
-/// The instruction `BPF_RET | BPF_K` of packet filters.
+/// The instructions of a packet filter (classic BPF).
 #[cfg(target_os = "linux")]
-const RETURN_CONSTANT: u16 = 0x06;
+mod instruction {
+    /// `BPF_LD | BPF_B | BPF_ABS`
+    pub(super) const LOAD_BYTE: u16 = 0x30;
+    /// `BPF_ALU | BPF_AND | BPF_K`
+    pub(super) const AND_CONSTANT: u16 = 0x54;
+    /// `BPF_JMP | BPF_JEQ | BPF_K`
+    pub(super) const JUMP_IF_EQUAL: u16 = 0x15;
+    /// `BPF_RET | BPF_K`
+    pub(super) const RETURN_CONSTANT: u16 = 0x06;
+}
 
 #[cfg(not(target_os = "linux"))]
-fn turn_away(_: &std::net::TcpListener) {}
+fn turn_away(_: &TcpListener) {}
 
-/// Serves the clients that have connected and that the server has not accepted yet, then closes the listener. If it only closed, the system would
-/// reset these clients, and they could not know whether the server has read their requests.
-fn serve_waiting(listener: TcpListener, shared: &Arc<Shared>, slots: &Arc<Semaphore>) {
-    let Ok(listener) = listener.into_std() else { return };
-    turn_away(&listener);
-    for _ in 0..ACCEPT_QUEUE_MAX {
-        let Ok(slot) = slots.clone().try_acquire_owned() else { return };
-        let Ok((stream, peer)) = listener.accept() else { return };
-        let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-        if let Ok(stream) = stream {
-            serve(shared, stream, peer, slot);
+/// Serves the clients that have connected and that the server has not accepted yet, and those that are about to. If the listener were only
+/// closed, the system would reset these clients, and they could not know whether the server has read their requests.
+async fn serve_waiting(listener: &TcpListener, shared: &Arc<Shared>, slots: &Arc<Semaphore>) {
+    turn_away(listener);
+    let over = sleep(CONNECTING_WAIT);
+    let mut over = pin!(over);
+    while let Ok(slot) = slots.clone().try_acquire_owned() {
+        tokio::select! {
+            biased;
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => serve(shared, stream, peer, slot),
+                Err(error) => pause_after(&error).await,
+            },
+            () = &mut over => return,
         }
     }
 }
