@@ -58,6 +58,7 @@ mod self_posts;
 mod signing_cards;
 mod sse;
 mod sse_resume;
+mod stopping;
 mod storage;
 mod telemetry;
 mod tls;
