@@ -129,13 +129,18 @@ where
     }
 }
 
+/// Whether all bytes of a text are as asked. All are looked at, many at once, because texts of a log are short and nearly always are.
+fn is_all(text: &str, is_so: impl Fn(u8) -> bool) -> bool {
+    text.bytes().fold(true, |all, byte| all & is_so(byte))
+}
+
 /// Keeps what is written on one line, and from telling a terminal what to do.
 struct Escaping<'a>(&'a mut String);
 
 impl Write for Escaping<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // One test of bytes for nearly all text: no byte below a blank, and none from 0x7f on, where the others may hide.
-        if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+        if is_all(text, |byte| (0x20..0x7f).contains(&byte)) {
             self.0.push_str(text);
             return Ok(());
         }
@@ -158,19 +163,27 @@ struct TextMembers {
 
 impl TextMembers {
     fn coloured(&mut self, colour: &str, text: &str) {
-        self.line.push_str(if self.colours { colour } else { "" });
-        self.line.push_str(text);
-        self.line.push_str(if self.colours { RESET } else { "" });
+        if !self.colours {
+            return self.line.push_str(text);
+        }
+        for piece in [colour, text, RESET] {
+            self.line.push_str(piece);
+        }
     }
 
     /// Writes a blank and the name; of the message the blank alone.
     fn name(&mut self, field: &Field) {
         self.line.push(' ');
-        if field.name() != MESSAGE {
-            self.line.push_str(if self.colours { DIM } else { "" });
-            self.line.push_str(name(field));
-            self.line.push('=');
-            self.line.push_str(if self.colours { RESET } else { "" });
+        if field.name() == MESSAGE {
+            return;
+        }
+        if self.colours {
+            self.line.push_str(DIM);
+        }
+        self.line.push_str(name(field));
+        self.line.push('=');
+        if self.colours {
+            self.line.push_str(RESET);
         }
     }
 }
@@ -180,14 +193,27 @@ impl Visit for TextMembers {
         if field.name() == MESSAGE {
             return self.record_debug(field, &format_args!("{value}"));
         }
-        let is_plain = value.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'"' && byte != b'\\');
-        if !is_plain {
+        if !is_all(value, |byte| (0x20..0x7f).contains(&byte) & (byte != b'"') & (byte != b'\\')) {
             return self.record_debug(field, &value);
         }
         self.name(field);
         self.line.push('"');
         self.line.push_str(value);
         self.line.push('"');
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.name(field);
+        let mut digits = Vec::with_capacity(20);
+        write_u64(&mut digits, value);
+        self.line.push_str(ascii(&digits));
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.name(field);
+        let mut digits = Vec::with_capacity(20);
+        write_i64(&mut digits, value);
+        self.line.push_str(ascii(&digits));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
