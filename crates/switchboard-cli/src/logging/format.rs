@@ -1,7 +1,7 @@
 //! How a line of the log is written: as text for people, or as a JSON object for machines.
 //!
 //! The formats of `tracing-subscriber` look the same. With them the line of a completed task took about 14,500 instructions,
-//! a third of the send itself; with these it takes about 5,000.
+//! a third of the send itself; with these it takes less than 5,000.
 
 use std::fmt::{self, Debug, Write};
 
@@ -129,7 +129,8 @@ where
     }
 }
 
-/// Whether all bytes of a text are as asked. All are looked at, many at once, because texts of a log are short and nearly always are.
+/// Whether all bytes of a text are as asked. It does not stop at the first that is not, because then the compiler can compare many
+/// bytes at once, and nearly every text of a log has none.
 fn is_all(text: &str, is_so: impl Fn(u8) -> bool) -> bool {
     text.bytes().fold(true, |all, byte| all & is_so(byte))
 }
@@ -186,6 +187,14 @@ impl TextMembers {
             self.line.push_str(RESET);
         }
     }
+
+    /// Writes a member whose value is an integer, without the formatter.
+    fn number(&mut self, field: &Field, write: impl FnOnce(&mut Vec<u8>)) {
+        self.name(field);
+        let mut digits = Vec::with_capacity(20);
+        write(&mut digits);
+        self.line.push_str(ascii(&digits));
+    }
 }
 
 impl Visit for TextMembers {
@@ -203,17 +212,11 @@ impl Visit for TextMembers {
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.name(field);
-        let mut digits = Vec::with_capacity(20);
-        write_u64(&mut digits, value);
-        self.line.push_str(ascii(&digits));
+        self.number(field, |digits| write_u64(digits, value));
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.name(field);
-        let mut digits = Vec::with_capacity(20);
-        write_i64(&mut digits, value);
-        self.line.push_str(ascii(&digits));
+        self.number(field, |digits| write_i64(digits, value));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
