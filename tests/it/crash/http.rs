@@ -178,6 +178,14 @@ pub(super) fn fetch(addr: SocketAddr, path: &str, range: Option<&str>) -> (u16, 
     (status, Body { reader, chunked: false, left: 0 })
 }
 
+/// One number of `/metrics`: the first of this name, whatever its labels are.
+pub(super) fn metric(addr: SocketAddr, name: &str) -> Option<u64> {
+    let mut page = String::new();
+    fetch(addr, "/metrics", None).1.read_to_string(&mut page).ok()?;
+    let line = page.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
 /// A body, with its chunks joined. A server that dies in the middle is an error here, an end for the caller.
 pub(super) struct Body {
     reader: BufReader<TcpStream>,

@@ -1,14 +1,12 @@
 //! A gateway that is killed at every step of a relayed message, in front of an upstream that is a real process, too: what its caller
 //! has seen in the end is what the upstream has done, each event once.
 
-use std::io::Read as _;
-use std::net::SocketAddr;
 use std::path::Path;
 
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::http::{Event, call, fetch, message, stream};
+use super::http::{Event, call, message, metric, stream};
 use super::process::{Server, eventually, free_addr, verify};
 
 /// Says that it was started, and takes each step when the file for it is there.
@@ -48,14 +46,6 @@ fn shape(event: &Event) -> String {
     let update = &result["artifactUpdate"];
     let artifact = &update["artifact"];
     format!("{} {} {} {}", artifact["artifactId"], artifact["parts"], update["append"], update["lastChunk"])
-}
-
-/// One number of `/metrics`.
-fn metric(addr: SocketAddr, name: &str) -> Option<u64> {
-    let mut page = String::new();
-    fetch(addr, "/metrics", None).1.read_to_string(&mut page).ok()?;
-    let line = page.lines().find(|line| line.starts_with(&format!("{name}{{")))?;
-    line.rsplit(' ').next()?.parse().ok()
 }
 
 fn kill_and_go_on(killed: Killed) {

@@ -70,6 +70,29 @@ async fn refusals_are_in_the_log_and_what_was_answered_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_rule_has_refused_is_named_on_every_binding() {
+    let store = Arc::new(MemoryStore::new(Arc::new(ManualClock::new(Timestamp::from_ms(0))), 100));
+    let tokens = Tokens::parse(&format!("{ALICE} alice acme")).unwrap();
+    let builder = Server::builder().agent(echo()).tokens(tokens).rules(Rules::parse("allow * read *").unwrap());
+    let edge = Edge::new(builder.store(store.clone() as Arc<dyn Store>));
+    let rpc = json!({"jsonrpc": "2.0", "id": 1, "method": "CancelTask", "params": {"id": "t"}});
+    for ask in [
+        post("/message:stream", message("hello").to_string()),
+        post("/rpc", rpc.to_string()),
+        with(grpc_request(&format!("{V1_0}/SendMessage"), &say("hello")), "a2a-version", "1.0"),
+    ] {
+        edge.ask(with(ask, "authorization", &format!("Bearer {ALICE}"))).await;
+    }
+    let expected = ["SendStreamingMessage", "CancelTask", "SendMessage"].map(|operation| {
+        json!({
+            "event": "refusal", "decision": "refused", "tenant": "acme", "principal": "alice",
+            "operation": operation, "agent": "echo", "reason": "PERMISSION_DENIED",
+        })
+    });
+    assert_eq!(entries(&store).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_flood_of_refusals_is_summed_up() {
     let (edge, store) = server(AuditLevel::Default);
     for _ in 0..200 {

@@ -107,6 +107,7 @@ async fn requests_are_counted_by_operation_and_outcome() {
         switchboard_store_rows_written_total 8
         switchboard_commit_batch_size_sum 4
         switchboard_commit_batch_size_count 4
+        switchboard_store_processes 1
     "#]]
     .assert_eq(&counted);
 }

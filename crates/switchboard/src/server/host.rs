@@ -513,6 +513,8 @@ fn write_store(out: &mut String, engine: &Engine) {
     family(out, "commit_batch_size", "histogram", "How many requests shared a transaction.");
     let (bounds, requests) = (COMMIT_BATCH_BOUNDS.map(|bound| bound as f64), stats.batch_requests as f64);
     buckets(out, "commit_batch_size", "", &bounds, &stats.batch_sizes, requests);
+    let help = "Processes that share the store, as this one has last counted; limits of one caller are divided by it.";
+    single(out, "store_processes", "gauge", help, engine.share().processes());
     let counters = engine.counters();
     let help = "Runs taken from a process that gave no sign of life.";
     single(out, "lease_steals_total", "counter", help, read(&counters.lease_steals));

@@ -265,6 +265,8 @@ where
                 }
             },
         };
+        let operation = Operation::of(&decoded.request);
+        request.head.note.operation(operation);
         let allowed = request.agent.skill_rules.check(identity, request.proven, &decoded.request);
         let caller = allowed.and_then(|()| request.caller(identity, decoded.tenant.as_deref(), dialect));
         let called = caller.and_then(|mut caller| {
@@ -276,7 +278,7 @@ where
                 }
                 _ => None,
             };
-            let mut pending = PendingCall::begin(binding, request.head.note, request.agent, caller, decoded.request);
+            let mut pending = PendingCall::begin(binding, request.agent, operation, caller, decoded.request);
             (pending.body, pending.stream, pending.card_reader) = (body_charge, stream, card_reader);
             Ok(pending)
         });
@@ -342,14 +344,12 @@ pub(crate) struct PendingCall<'a> {
 impl<'a> PendingCall<'a> {
     fn begin(
         binding: &mut impl Binding,
-        note: &RequestRecord,
         agent: &'a Mounted,
+        operation: Operation,
         caller: Caller,
         request: Request,
     ) -> Self {
-        let (operation, extensions) = (Operation::of(&request), caller.extensions.clone());
-        note.operation(operation);
-        let dialect = caller.dialect;
+        let (dialect, extensions) = (caller.dialect, caller.extensions.clone());
         let asks_old_for_card = dialect != Dialect::V1_0 && matches!(request, Request::GetExtendedAgentCard);
         let output_modes = unaccepted_modes(agent, dialect, &request);
         let reply = match binding.call_agent() {
