@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use memchr::memchr2;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -70,7 +71,7 @@ impl LogWriter {
             return;
         }
         let was_empty = queue.lines.is_empty();
-        if body.contains(&b'\n') || body.contains(&b'\r') {
+        if memchr2(b'\n', b'\r', body).is_some() {
             for byte in body {
                 match byte {
                     b'\n' => queue.lines.extend_from_slice(b"\\n"),

@@ -59,19 +59,26 @@ impl Timestamp {
     /// Writes `YYYY-MM-DDTHH:MM:SS.mmmZ`, always 24 bytes.
     #[must_use]
     pub fn to_rfc3339(self) -> [u8; 24] {
-        let days = self.0.div_euclid(MS_PER_DAY);
-        let (year, month, day) = civil_from_days(days);
+        let (year, month, day) = civil_from_days(self.0.div_euclid(MS_PER_DAY));
         // It takes fewer instructions to divide small numbers that have no sign.
-        let [year, month, day, ms_of_day] =
-            [year, month, day, self.0.rem_euclid(MS_PER_DAY)].map(|number| u32::try_from(number).unwrap_or_default());
+        let [year, ms_of_day] =
+            [year, self.0.rem_euclid(MS_PER_DAY)].map(|number| u32::try_from(number).unwrap_or_default());
+        let (hour, minute, second) = (ms_of_day / 3_600_000, ms_of_day / 60_000 % 60, ms_of_day / 1000 % 60);
+        let ms = ms_of_day % 1000;
         let mut out = *b"0000-00-00T00:00:00.000Z";
-        digits(&mut out[0..4], year);
-        digits(&mut out[5..7], month);
-        digits(&mut out[8..10], day);
-        digits(&mut out[11..13], ms_of_day / 3_600_000);
-        digits(&mut out[14..16], ms_of_day / 60_000 % 60);
-        digits(&mut out[17..19], ms_of_day / 1000 % 60);
-        digits(&mut out[20..23], ms_of_day % 1000);
+        for (place, value) in [
+            (0, year / 100),
+            (2, year % 100),
+            (5, month),
+            (8, day),
+            (11, hour),
+            (14, minute),
+            (17, second),
+            (20, ms / 10),
+        ] {
+            out[place..place + 2].copy_from_slice(&two_digits(value));
+        }
+        [_, out[22]] = two_digits(ms % 10);
         out
     }
 
@@ -131,11 +138,10 @@ impl Timestamp {
     }
 }
 
-fn digits(out: &mut [u8], mut value: u32) {
-    for slot in out.iter_mut().rev() {
-        *slot = b'0' + u8::try_from(value % 10).unwrap_or(0);
-        value /= 10;
-    }
+/// The digits of a number below 100.
+fn two_digits(value: u32) -> [u8; 2] {
+    let [value, ..] = value.to_le_bytes();
+    [b'0' + value / 10, b'0' + value % 10]
 }
 
 fn days_in_month(year: i64, month: i64) -> i64 {
@@ -156,16 +162,16 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
+fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
+    let day_of_era = u32::try_from(days.rem_euclid(146_097)).unwrap_or_default();
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+    (era * 400 + i64::from(year_of_era) + i64::from(month <= 2), month, day)
 }
 
 impl fmt::Display for Timestamp {
