@@ -157,8 +157,14 @@ impl EngineBuilder {
         let Self { store, hints, clock, ids, webhook, dispatch, callees, tracer, limits, .. } = self;
         let (agents, logs_completed, audit) = (self.agents, self.logs_completed, self.audit);
         let tails = Tails::new(limits.tail_updates_max, limits.tail_bytes_max);
-        let (runs, cancels_due) = (RunRegistry::default(), Arc::new(Notify::new()));
-        hints.listen(Arc::new(Listener { tails: tails.clone(), runs: runs.clone(), cancels_due: cancels_due.clone() }));
+        let (runs, cancels_due, runs_released) =
+            (RunRegistry::default(), Arc::<Notify>::default(), Arc::<Notify>::default());
+        hints.listen(Arc::new(Listener {
+            tails: tails.clone(),
+            runs: runs.clone(),
+            cancels_due: cancels_due.clone(),
+            runs_released: runs_released.clone(),
+        }));
         let mut served: Vec<_> = agents.keys().cloned().collect();
         served.sort();
         let engine = Arc::new_cyclic(|engine: &Weak<EngineState>| EngineState {
@@ -190,6 +196,7 @@ impl EngineBuilder {
             webhook_traces: WebhookTraces::default(),
             deliveries_due: Notify::new(),
             runs_due: Notify::new(),
+            runs_released,
             cancels_due,
             calls_due: Notify::new(),
             prune_due: Notify::new(),

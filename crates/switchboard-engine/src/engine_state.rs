@@ -130,6 +130,8 @@ pub(crate) struct EngineState {
     pub(crate) calls_due: Notify,
     /// Wakes the sweeper.
     pub(crate) runs_due: Notify,
+    /// Wakes the sweeper, too, because another process has given runs back.
+    pub(crate) runs_released: Arc<Notify>,
     /// Wakes the loop that asks which runs of this process were canceled by others.
     pub(crate) cancels_due: Arc<Notify>,
     /// Wakes the loop that prunes.

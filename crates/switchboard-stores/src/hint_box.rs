@@ -21,8 +21,10 @@ pub(crate) const CHANNELS: u64 = 16;
 const HINTS_WAITING_MAX: usize = 16_384;
 /// A longer way says more about the clocks than about the hints, and is not counted.
 const LAG_MICROS_MAX: u64 = 60_000_000;
-/// The word in the place of a number that says that somebody wants the run of the task to stop. Builds that do not know it ignore it.
+/// The words in the place of a number that say that somebody wants the run of the task to stop, and that a process has given runs back.
+/// Builds that do not know a word ignore it.
 const CANCEL: &str = "cancel";
+const RELEASED: &str = "released";
 
 /// What waits to be sent, and who gets what is received.
 pub(crate) struct HintBox {
@@ -54,6 +56,7 @@ struct Waiting {
     /// The newest event; 0 if the record was closed by a direct reply.
     seq: Option<u64>,
     cancels: bool,
+    releases: bool,
 }
 
 impl HintBox {
@@ -86,6 +89,7 @@ impl HintBox {
             News::Event(seq) => known.seq = known.seq.max(Some(seq)),
             News::Replied => known.seq = known.seq.max(Some(0)),
             News::CancelRequested => known.cancels = true,
+            News::RunsReleased => known.releases = true,
         }
         drop(waiting);
         self.has_waiting.notify_one();
@@ -109,8 +113,10 @@ impl HintBox {
                 continue;
             }
             let mut lines = hint.seq.map(|seq| format!("\n{seq} {id}")).unwrap_or_default();
-            if hint.cancels {
-                lines.push_str(&format!("\n{CANCEL} {id}"));
+            for (word, is_said) in [(CANCEL, hint.cancels), (RELEASED, hint.releases)] {
+                if is_said {
+                    lines.push_str(&format!("\n{word} {id}"));
+                }
             }
             let channel = crate::checksum::xxh64(id.as_bytes(), 0) % CHANNELS;
             let payload = open.entry(channel).or_insert_with(|| head.clone());
@@ -139,6 +145,7 @@ impl HintBox {
             let Some((word, id)) = line.split_once(' ') else { continue };
             let news = match (word, word.parse()) {
                 (CANCEL, _) => News::CancelRequested,
+                (RELEASED, _) => News::RunsReleased,
                 (_, Ok(0)) => News::Replied,
                 (_, Ok(seq)) => News::Event(seq),
                 (_, Err(_)) => continue,
@@ -198,12 +205,14 @@ mod tests {
         put("a", News::Event(3));
         put("a", News::CancelRequested);
         put("a", News::Event(2));
+        put("a", News::RunsReleased);
         put("b", News::Replied);
         put("with\nline", News::Event(1));
         let payloads = sender.take(1_000);
         let mut told = heard(&payloads.iter().map(|(_, payload)| &**payload).collect::<Vec<_>>());
         told.sort_by(|a, b| a.0.cmp(&b.0));
-        let expected = [("a", News::Event(3)), ("a", News::CancelRequested), ("b", News::Replied)];
+        let expected =
+            [("a", News::Event(3)), ("a", News::CancelRequested), ("a", News::RunsReleased), ("b", News::Replied)];
         assert_eq!(told, expected.map(|(task, news)| (task.to_owned(), news)));
         assert_eq!(sender.take(1_000), [], "they are sent once");
     }

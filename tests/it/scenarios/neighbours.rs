@@ -2,6 +2,7 @@
 //! other it was told.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use switchboard_core::model::{TaskId, TaskState};
 use switchboard_engine::memory::LocalHints;
@@ -15,8 +16,11 @@ use crate::support::pictures::{film, numbers};
 use crate::support::puppets::{Acts, puppet};
 use crate::support::world::{Setup, Stock, World, registered};
 
-/// Two processes, the agent of the first, and a way to say something to both.
-fn neighbours(stock: &Stock) -> (World, Acts, World, LocalHints) {
+/// A process, and its agent.
+type Neighbour = (World, Acts);
+
+/// Two processes, and a way to say something to both.
+fn neighbours(stock: &Stock) -> (Neighbour, Neighbour, LocalHints) {
     let hints = LocalHints::default();
     let start = || {
         let (agent, acts) = puppet(Traits::default());
@@ -26,13 +30,12 @@ fn neighbours(stock: &Stock) -> (World, Acts, World, LocalHints) {
         };
         (setup.limits(never).start(), acts)
     };
-    let ((first, acts), (second, _)) = (start(), start());
-    (first, acts, second, hints.for_another())
+    (start(), start(), hints.for_another())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_at_another_process_reaches_the_run_at_once() {
-    let (first, acts, second, _) = neighbours(&Stock::memory());
+    let ((first, acts), (second, _), _) = neighbours(&Stock::memory());
     let task = first.client().start("hello").await;
     let act = acts.next().await;
     let begun = Instant::now();
@@ -49,12 +52,33 @@ async fn a_cancel_at_another_process_reaches_the_run_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_process_that_stops_gives_back_goes_on_at_another_at_once() {
+    let ((first, acts), (second, taken), _) = neighbours(&Stock::memory());
+    let (mut ids, mut begun) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        ids.push(first.client().start("hello").await.id);
+        begun.push(acts.next().await);
+    }
+    let stopped = Instant::now();
+    first.engine.shutdown(Duration::ZERO).await;
+    for _ in &ids {
+        let act = taken.next().await;
+        act.turn.answer("done").await.unwrap();
+        act.returns();
+    }
+    for id in &ids {
+        second.client().task_in(id, TaskState::Completed).await;
+    }
+    assert!(stopped.elapsed().as_secs() < 1, "{:?}", stopped.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn nobody_can_cancel_a_run_by_a_hint_alone() {
-    let (first, acts, _second, hints) = neighbours(&Stock::memory());
+    let ((first, acts), (_second, _), hints) = neighbours(&Stock::memory());
     let task = first.client().start("hello").await;
     let act = acts.next().await;
     hints.notify(Hint { task: &task.id, news: News::CancelRequested });
-    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(!act.turn.is_cancelled());
     act.turn.answer("done").await.unwrap();
     act.returns();
@@ -66,7 +90,7 @@ async fn however_many_follow_a_task_of_another_process_an_event_is_read_once() {
     let store = std::sync::OnceLock::new();
     let stock = Stock::given(|clock| store.get_or_init(|| GatedStore::open(clock)).clone());
     let store = store.get().unwrap();
-    let (first, acts, second, _) = neighbours(&stock);
+    let ((first, acts), (second, _), _) = neighbours(&stock);
     let task = first.client().start("hello").await;
     let act = acts.next().await;
     let mut followers = Vec::new();
@@ -75,11 +99,11 @@ async fn however_many_follow_a_task_of_another_process_an_event_is_read_once() {
         followers.push(tokio::spawn(film(stream)));
     }
     // All have come as far as the task has.
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let before = store.log_reads();
     for number in 0..20 {
         act.turn.text_artifact(format!("piece {number}")).await.unwrap();
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let reads = store.log_reads() - before;
     assert!((1..=20).contains(&reads), "{reads} reads of 20 events for 1,000 followers");
@@ -92,15 +116,15 @@ async fn however_many_follow_a_task_of_another_process_an_event_is_read_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_made_up_hint_ends_no_stream_and_hides_no_event() {
-    let (first, acts, second, hints) = neighbours(&Stock::memory());
+    let ((first, acts), (second, _), hints) = neighbours(&Stock::memory());
     let task = first.client().start("hello").await;
     let act = acts.next().await;
     let one = tokio::spawn(film(first.client().after(0).subscribe(&task.id).await.unwrap()));
     let other = tokio::spawn(film(second.client().after(0).subscribe(&task.id).await.unwrap()));
-    for news in [News::Event(u64::MAX), News::Replied, News::CancelRequested, News::Event(1_000)] {
+    for news in [News::Event(u64::MAX), News::Replied, News::CancelRequested, News::RunsReleased, News::Event(1_000)] {
         hints.notify(Hint { task: &task.id, news });
         hints.notify(Hint { task: &TaskId::from("unknown"), news });
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
     act.turn.text_artifact("after them").await.unwrap();
     assert_eq!(act.turn.fail("no").await, Ok::<_, TurnError>(()));

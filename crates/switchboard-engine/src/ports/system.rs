@@ -56,6 +56,8 @@ pub enum News {
     Replied,
     /// A client has asked to cancel this task. The process that runs it asks the store whether that is so.
     CancelRequested,
+    /// A process that stops has given runs back, that of this task among them. Others look for them.
+    RunsReleased,
 }
 
 /// Posts to the server's own processor route, so that a run is started by a request of its own. Used only by servers that say so.

@@ -23,6 +23,7 @@ use crate::commit::{Record, WriteError};
 use crate::engine_state::{EngineState, Registered};
 use crate::limits::Limits;
 use crate::ports::store::{DueRun, Release, StoreError, StoredTask, TaskKey};
+use crate::ports::{Hint, News};
 use crate::supervisor::Kind;
 
 /// A run that this process has claimed.
@@ -140,6 +141,7 @@ pub(super) async fn end_claimed(
 /// started twice fails. The others continue in the next process, where this does not count as another attempt.
 pub(crate) async fn give_back(engine: &EngineState, held: Vec<HeldRun>) {
     let mut released = Vec::with_capacity(held.len());
+    let mut one_of_them = None;
     for run in held {
         // Asked now that nothing runs any more: it may have begun since the list was made.
         let begun = run.has_begun();
@@ -154,6 +156,7 @@ pub(crate) async fn give_back(engine: &EngineState, held: Vec<HeldRun>) {
             }
             Some(_) | None => {
                 released.push(Release { key, fence, pause_ms: 0 });
+                one_of_them.get_or_insert_with(|| record.id.clone());
                 RunEnd::Stopped
             }
         };
@@ -161,11 +164,10 @@ pub(crate) async fn give_back(engine: &EngineState, held: Vec<HeldRun>) {
             agent.source.runs().end_unstarted(how);
         }
     }
-    if released.is_empty() {
-        return;
-    }
-    if let Err(error) = engine.store.release_leases(released).await {
-        tracing::warn!(?error, "leases could not be released; they run out by themselves");
+    let Some(task) = one_of_them else { return };
+    match engine.store.release_leases(released).await {
+        Ok(()) => engine.hints.notify(Hint { task: &task, news: News::RunsReleased }),
+        Err(error) => tracing::warn!(?error, "leases could not be released; they run out by themselves"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The loop that gives every active task an owner. It first renews the leases of this process, so that a process that
 //! was frozen keeps its own runs before it claims others. Then it claims due runs of the agents that are served here:
-//! at start, the runs of a process that died; later, runs whose lease ran out or whose pause is over. It also wakes
+//! at start, the runs of a process that died; later, runs whose lease ran out or was given back, or whose pause is over. It also wakes
 //! followers of tasks that changed without a hint.
 //!
 //! Processes that share a store sweep at different times, or all of them would claim the same runs at once: pauses are drawn.
@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::Timestamp;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::recovery::{ClaimedRun, UnservedAgents, resume_claimed};
 use crate::commit::Record;
@@ -31,6 +31,8 @@ const SWEEPS_AWAY: u32 = 3;
 /// The first pause when the store fails at start, which doubles; also the longest pause after all listed runs were claimed by
 /// other processes.
 const START_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause between the hint that a process has given runs back and the search for them.
+const RELEASED_PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) async fn sweep(engine: Arc<EngineState>) {
     let pause = Duration::from_millis(u64::from(engine.limits.sweep_ms));
@@ -59,8 +61,14 @@ pub(crate) async fn sweep(engine: Arc<EngineState>) {
             polled = Instant::now();
             poll_followed(&engine).await;
         }
-        // A caller that waits for a run that no process holds wakes the loop early.
-        let _ = tokio::time::timeout(next, engine.runs_due.notified()).await;
+        tokio::select! {
+            biased;
+            // A caller that waits for a run that no process holds wakes the loop early.
+            () = engine.runs_due.notified() => {}
+            // All processes are told of it at the same time.
+            () = engine.runs_released.notified() => sleep(some_of(RELEASED_PAUSE, engine.ids.any())).await,
+            () = sleep(next) => {}
+        }
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct Listener {
     pub(crate) runs: RunRegistry,
     /// Wakes the loop below when a run of this process may have to stop.
     pub(crate) cancels_due: Arc<Notify>,
+    /// Wakes the sweeper.
+    pub(crate) runs_released: Arc<Notify>,
 }
 
 impl HintSink for Listener {
@@ -39,6 +41,7 @@ impl HintSink for Listener {
             }
             News::CancelRequested if self.runs.has(hint.task) => self.cancels_due.notify_one(),
             News::CancelRequested => {}
+            News::RunsReleased => self.runs_released.notify_one(),
         }
     }
 }

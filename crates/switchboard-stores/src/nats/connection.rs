@@ -1,5 +1,6 @@
 //! One connection to a server: the introduction, and then hints both ways until it is lost.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
@@ -16,6 +17,8 @@ const PATIENCE_S: u64 = 5;
 const PATIENCE: Duration = Duration::from_secs(PATIENCE_S);
 /// How often a server is asked whether it is still there; it has until the next time to answer.
 const PING_EVERY_S: u64 = 10;
+/// The longest time for the last hints of a process that stops.
+const CLOSING_MS_MAX: u64 = 1_000;
 /// The pause between two batches of hints, in which they are gathered.
 const GATHER_MS: u64 = 2;
 /// The largest payload; servers take at least 1 MiB unless they are told otherwise.
@@ -119,8 +122,14 @@ impl Connection {
         }
     }
 
-    /// Sends and receives hints until the connection is lost, and says why it was.
-    pub(super) async fn carry(mut self, place: &Place, hints: &HintBox) -> String {
+    /// Sends and receives hints until the connection is lost, and says why it was; none if this process closes it.
+    pub(super) async fn carry(
+        mut self,
+        place: &Place,
+        hints: &HintBox,
+        closing: impl Future<Output = ()>,
+    ) -> Option<String> {
+        let mut closing = pin!(closing);
         let mut pings = interval(Duration::from_secs(PING_EVERY_S));
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         pings.reset();
@@ -128,6 +137,11 @@ impl Connection {
         loop {
             let result = tokio::select! {
                 biased;
+                () = &mut closing => {
+                    // Others learn what this process has given back.
+                    let _ = timeout(Duration::from_millis(CLOSING_MS_MAX), self.say_last(&publish(place, hints))).await;
+                    return None;
+                }
                 said = self.hear() => match said {
                     Ok(Said::Message(payload)) => {
                         hints.received(&String::from_utf8_lossy(&payload));
@@ -153,9 +167,23 @@ impl Connection {
                 }
             };
             if let Err(why) = result {
-                return why;
+                return Some(why);
             }
         }
+    }
+
+    /// Says something, and waits until the server has heard it.
+    async fn say_last(&mut self, bytes: &[u8]) -> Result<(), String> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.say(bytes).await?;
+        // The answer to an earlier question may come first.
+        self.say(b"PING\r\nPING\r\n").await?;
+        for _ in 0..2 {
+            while !matches!(self.hear().await?, Said::Pong) {}
+        }
+        Ok(())
     }
 }
 

@@ -53,17 +53,11 @@ impl NatsHints {
         let hints = Arc::new(HintBox::new(format!("{name:016x}")));
         let failed = |error: std::io::Error| NatsError(format!("no thread could be started: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        let (closing, mut closes) = watch::channel(false);
+        let (closing, closes) = watch::channel(false);
         let carried = hints.clone();
         #[expect(clippy::disallowed_methods, reason = "joined when the hints are dropped")]
         let thread = std::thread::Builder::new().name("nats".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    biased;
-                    _ = closes.wait_for(|is_closing| *is_closing) => {}
-                    () = keep(&place, &carried, name) => {}
-                }
-            });
+            runtime.block_on(keep(&place, &carried, name, closes));
         });
         Ok(Self { hints, closing, thread: Some(thread.map_err(failed)?) })
     }
@@ -79,17 +73,31 @@ impl Drop for NatsHints {
     }
 }
 
-/// Keeps a connection to one of the servers. Each process begins with another one, so that they are spread over a cluster.
-async fn keep(place: &Place, hints: &HintBox, seed: u64) {
+/// Keeps a connection to one of the servers until the hints are closed. Each process begins with another one, so that they are spread
+/// over a cluster.
+async fn keep(place: &Place, hints: &HintBox, seed: u64, closes: watch::Receiver<bool>) {
+    let closed = || {
+        let mut closes = closes.clone();
+        // A sender that is gone closes them, too.
+        async move { drop(closes.wait_for(|is_closing| *is_closing).await) }
+    };
     let (mut next, mut pause, mut chance) = (usize::try_from(seed % 1_024).unwrap_or(0), PAUSE_MS_MIN, seed);
     let mut is_told = false;
     loop {
         let begun = Instant::now();
-        let lost = match Connection::make(place, &place.servers[next % place.servers.len()]).await {
+        let made = tokio::select! {
+            biased;
+            () = closed() => return,
+            made = Connection::make(place, &place.servers[next % place.servers.len()]) => made,
+        };
+        let lost = match made {
             Ok(connection) => {
                 tracing::info!(server = connection.version, "hints go over NATS");
                 is_told = false;
-                connection.carry(place, hints).await
+                match connection.carry(place, hints, closed()).await {
+                    Some(why) => why,
+                    None => return,
+                }
             }
             Err(why) => why,
         };
@@ -106,7 +114,11 @@ async fn keep(place: &Place, hints: &HintBox, seed: u64) {
         next = next.wrapping_add(1);
         // With some chance in it, so that not all processes come back at once.
         chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        sleep(Duration::from_millis(pause / 2 + (chance >> 33) % (pause / 2 + 1))).await;
+        tokio::select! {
+            biased;
+            () = closed() => return,
+            () = sleep(Duration::from_millis(pause / 2 + (chance >> 33) % (pause / 2 + 1))) => {}
+        }
         pause = (pause * 2).min(PAUSE_MS_MAX);
     }
 }

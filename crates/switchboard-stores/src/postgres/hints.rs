@@ -58,17 +58,25 @@ impl PostgresHints {
 
     /// Sends hints until it is dropped.
     pub(super) async fn send(&self, shared: &Shared) {
-        const NOTIFY: &str =
-            "select pg_notify(n.channel, n.payload) from unnest($1::text[], $2::text[]) as n(channel, payload)";
         loop {
             self.hints.wait().await;
-            let payloads = self.hints.take(PAYLOAD_BYTES_MAX);
-            let named = |(number, payload)| (channel_name(&shared.connector.schema, number), payload);
-            let (channels, payloads): (Vec<String>, Vec<String>) = payloads.into_iter().map(named).unzip();
-            if let Err(error) = shared.serve(NOTIFY, &[&channels, &payloads]).await {
-                tracing::debug!(?error, "hints lost");
-            }
+            self.send_waiting(shared).await;
             tokio::time::sleep(GATHER).await;
+        }
+    }
+
+    /// Sends the hints that wait.
+    pub(super) async fn send_waiting(&self, shared: &Shared) {
+        const NOTIFY: &str =
+            "select pg_notify(n.channel, n.payload) from unnest($1::text[], $2::text[]) as n(channel, payload)";
+        let payloads = self.hints.take(PAYLOAD_BYTES_MAX);
+        if payloads.is_empty() {
+            return;
+        }
+        let named = |(number, payload)| (channel_name(&shared.connector.schema, number), payload);
+        let (channels, payloads): (Vec<String>, Vec<String>) = payloads.into_iter().map(named).unzip();
+        if let Err(error) = shared.serve(NOTIFY, &[&channels, &payloads]).await {
+            tracing::debug!(?error, "hints lost");
         }
     }
 }

@@ -265,6 +265,8 @@ async fn run(shared: Arc<Shared>, hints: Arc<PostgresHints>, presence: Presence,
         if let Err(error) = shared.audit.flush(&shared).await {
             tracing::error!(?error, "entries of the audit log not written");
         }
+        // Others learn what this process has given back.
+        hints.send_waiting(&shared).await;
     };
     let mut closes_late = closes.clone();
     let closed_late = async {

@@ -37,8 +37,7 @@ fn runs_of_a_killed_server_are_taken_over_when_their_leases_run_out() {
 #[ignore = "starts PostgreSQL"]
 fn a_server_that_stops_in_order_gives_its_runs_back_at_once() {
     let cluster = Cluster::new();
-    // Others look for runs six times in a lease.
-    cluster.configure("lease_s = 12");
+    cluster.configure("lease_s = 3600");
     see_through(&cluster, Server::terminate);
 }
 
