@@ -13,10 +13,11 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use switchboard::AgentClient;
 use switchboard::client::{CardReference, Client};
+use switchboard_test_servers::free_addr;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::figures::{median, met};
-use crate::process::{self, free_address, pin_to_core};
+use crate::process::{self, pin_to_core};
 
 /// The goal: our client costs at most so much of the bare call.
 const RATIO_MAX: f64 = 1.3;
@@ -80,7 +81,7 @@ impl Drop for Limit {
 }
 
 async fn measure(arguments: &Arguments) -> Result<()> {
-    let address = free_address()?;
+    let address = free_addr();
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["limit", "--listen", &address.to_string()]).stdin(Stdio::null());
     let _limit = Limit(command.spawn().context("cannot start the limit server")?);

@@ -1,6 +1,5 @@
 //! What the kernel knows of a process: CPU time spent, memory held, cores allowed. Linux only.
 
-use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -63,12 +62,6 @@ pub fn raise_file_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // Refused or not, opening the streams tells.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
-}
-
-/// The kernel does not hand out the same port again at once, so the moment until the server binds it is safe enough for
-/// a benchmark.
-pub fn free_address() -> Result<SocketAddr> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
 fn read(pid: u32, file: &str) -> Result<String> {

@@ -6,11 +6,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use switchboard_test_servers::free_addr;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::load::Connection;
-use crate::process::{free_address, raise_file_limit};
+use crate::process::raise_file_limit;
 
 /// What a benchmark is told that starts durable servers.
 #[derive(clap::Args)]
@@ -73,7 +74,7 @@ impl Server {
 
     /// As [`Server::start`], by a command that says where the data is.
     pub(crate) fn start_by(mut command: Command, folder: &Path, more: &[&str]) -> Result<Server> {
-        let address = free_address()?;
+        let address = free_addr();
         let output = std::fs::File::create(folder.join("output"))?;
         let child = command
             .args(["--listen", &address.to_string()])

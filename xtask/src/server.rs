@@ -1,10 +1,12 @@
 //! A server as a process, ours or that of another SDK: started on a free port, ready, and stopped again.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+
+use switchboard_test_servers::free_addr;
 
 use crate::folders::built;
 
@@ -53,7 +55,7 @@ impl Server {
 
     /// The same, with what it says on its standard output going elsewhere than nowhere.
     pub(crate) fn start_saying(output: Stdio, serving: impl FnOnce(SocketAddr) -> Command) -> Result<Server, String> {
-        let address = free_address().map_err(|error| format!("no free port: {error}"))?;
+        let address = free_addr();
         let mut command = serving(address);
         without_settings(&mut command);
         let name = command.get_program().to_string_lossy().into_owned();
@@ -129,8 +131,4 @@ fn get(address: SocketAddr, path: &str) -> Option<String> {
         Ok(reply)
     };
     ask().ok().filter(|reply| reply.starts_with("HTTP/1.1 200"))
-}
-
-pub(crate) fn free_address() -> std::io::Result<SocketAddr> {
-    TcpListener::bind("127.0.0.1:0")?.local_addr()
 }

@@ -8,9 +8,11 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
+use switchboard_test_servers::free_addr;
+
 use crate::folders::{built, target};
 use crate::packages::{Language, Packages, Program};
-use crate::server::{Server, free_address};
+use crate::server::Server;
 use crate::steps::StepsCommand;
 use crate::{steps, within};
 
@@ -154,7 +156,7 @@ pub(crate) fn start(peer: &Peer, packages: &Packages) -> Result<Server, String> 
     let log = packages.log(&peer.program());
     let told = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let told_too = told.try_clone().map_err(|error| error.to_string())?;
-    let grpc = free_address().map_err(|error| format!("no free port: {error}"))?;
+    let grpc = free_addr();
     let server = Server::start_saying(Stdio::from(told), |address| {
         command.args([address.port().to_string(), grpc.port().to_string()]).stderr(Stdio::from(told_too));
         command

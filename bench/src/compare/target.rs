@@ -7,11 +7,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use switchboard_test_servers::free_addr;
 use tempfile::TempDir;
 
 use super::{Arguments, LOAD_CORE, SERVER_CORE};
 use crate::load::create;
-use crate::process::{free_address, pin_to_core};
+use crate::process::pin_to_core;
 
 const START_WAIT: Duration = Duration::from_secs(15);
 
@@ -117,7 +118,7 @@ impl Target {
     /// Starts the server on a free port, on its own core, with an empty store.
     pub(super) async fn start(&self) -> Result<Server> {
         let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(&self.scratch)?;
-        let address = free_address()?;
+        let address = free_addr();
         let mut command = Command::new(&self.program);
         match self.kind {
             Kind::Limit => command.args(["--port", &address.port().to_string()]),

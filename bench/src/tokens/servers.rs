@@ -17,10 +17,11 @@ use axum::serve::ListenerExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use switchboard::{AgentBuilder, AgentError, Turn};
+use switchboard_test_servers::free_addr;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep_until};
 
-use crate::process::{free_address, pin_to_core};
+use crate::process::pin_to_core;
 
 const SERVER_CORE: usize = 0;
 const LOAD_CORE: usize = 1;
@@ -191,7 +192,7 @@ pub(super) struct Server {
 impl Server {
     /// Starts it on core 0. Its data and what it prints are kept in the folder.
     pub(super) async fn start(program: &Path, kind: Kind, shape: Shape, folder: &Path) -> Result<Server> {
-        let address = free_address()?;
+        let address = free_addr();
         let output = std::fs::File::create(folder.join(format!("{}.output", kind.name())))?;
         let mut command = Command::new(program);
         command.arg(if kind == Kind::Limit { "limit" } else { "agent" });

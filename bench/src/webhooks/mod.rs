@@ -10,9 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use switchboard_test_servers::free_addr;
 
 use crate::load::{Connection, Pool, Until, Work};
-use crate::process::{self, free_address};
+use crate::process;
 use crate::server::Server;
 use receiver::Report;
 
@@ -117,7 +118,7 @@ struct Receiver {
 
 impl Receiver {
     async fn start(own: &Path) -> Result<Receiver> {
-        let address = free_address()?;
+        let address = free_addr();
         let child = Command::new(own)
             .args(["receive", &address.to_string()])
             .stdin(Stdio::null())

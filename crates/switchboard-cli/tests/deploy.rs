@@ -4,12 +4,13 @@
 //! The files are read by [`yaml`], which knows as much of YAML as they use and refuses the rest.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use switchboard_test_servers::free_addr;
 
 const KEY: &str = "swkey_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 const TOKENS: &str = "q6V0mDk2H1rT9yXw4bZc alice";
@@ -270,7 +271,7 @@ fn the_probes_ask_for_paths_that_the_server_answers() {
     let container = container(&manifest("deployment"));
     let probes = ["startupProbe", "livenessProbe", "readinessProbe"].map(|probe| container[probe]["httpGet"].clone());
     assert!(probes.iter().all(|probe| probe["port"] == container["ports"][0]["name"]), "{probes:?}");
-    let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).unwrap().port();
+    let port = free_addr().port();
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_switchboard"));
     command.env_clear().current_dir(folder.path()).env("SWITCHBOARD_TOKENS", TOKENS);

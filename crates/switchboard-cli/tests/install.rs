@@ -4,12 +4,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may say plainly what it knows")]
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use switchboard_test_servers::free_addr;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_switchboard");
 const TOKENS: &str = "q6V0mDk2H1rT9yXw4bZc alice";
@@ -69,10 +69,6 @@ fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         std::thread::sleep(Duration::from_millis(20));
     }
     panic!("never happened: {what}")
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).unwrap().port()
 }
 
 /// The instructions of a Dockerfile: each a word and the rest of its line, continued lines put together.
@@ -198,7 +194,7 @@ fn the_image_serves_and_its_health_check_tells_whether_it_does() {
     );
 
     // As `docker run --env` would set them: tokens, and a port that no other test uses.
-    let port = free_port().to_string();
+    let port = free_addr().port().to_string();
     let with = |mut command: Command| {
         command.env("SWITCHBOARD_TOKENS", TOKENS).env("PORT", &port);
         command
@@ -238,7 +234,7 @@ fn unit_value<'a>(unit: &'a str, key: &str) -> &'a str {
 fn the_service_starts_reloads_and_stops() {
     let unit = read("deploy/switchboard.service");
     let folder = tempfile::tempdir().unwrap();
-    let port = free_port();
+    let port = free_addr().port();
     std::fs::create_dir(folder.path().join("state")).unwrap();
     std::fs::write(
         folder.path().join("switchboard.toml"),

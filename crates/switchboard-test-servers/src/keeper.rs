@@ -3,7 +3,6 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -67,11 +66,6 @@ impl Drop for Keeper {
         running.orders = None;
         let _ = running.child.wait();
     }
-}
-
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback has free ports");
-    listener.local_addr().expect("it is bound").port()
 }
 
 /// What is in front of a command so that it runs without rights: PostgreSQL refuses to run as root, and no server of a test needs to.

@@ -5,8 +5,10 @@
 mod balancer;
 mod keeper;
 mod nats;
+mod ports;
 mod postgres;
 
 pub use balancer::{Balancer, RunningBalancer};
 pub use nats::{Nats, NatsCluster};
+pub use ports::free_addr;
 pub use postgres::{Postgres, Stop};

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::keeper::{Keeper, free_port};
+use crate::keeper::Keeper;
+use crate::ports::free_addr;
 
 /// The program of NATS, if it is not on the path.
 const VARIABLE: &str = "SWITCHBOARD_TEST_NATS";
@@ -65,7 +66,7 @@ impl Nats {
     /// As [`Nats::start`].
     #[must_use]
     pub fn start_with(config: &str) -> Self {
-        Self::begin(config, "", "", free_port(), "")
+        Self::begin(config, "", "", free_addr().port(), "")
     }
 
     /// Starts a server with a certificate and its key in PEM, and further configuration inside of `tls`.
@@ -75,7 +76,7 @@ impl Nats {
     #[must_use]
     pub fn start_with_tls(certificate: &str, key: &str, settings: &str) -> Self {
         let config = format!("tls {{ cert_file: \"server.crt\", key_file: \"server.key\" {settings} }}");
-        Self::begin(&config, certificate, key, free_port(), "")
+        Self::begin(&config, certificate, key, free_addr().port(), "")
     }
 
     fn begin(config: &str, certificate: &str, key: &str, port: u16, arguments: &str) -> Self {
@@ -129,11 +130,11 @@ impl NatsCluster {
     /// As [`Nats::start`].
     #[must_use]
     pub fn start() -> Self {
-        let routes = [(); 3].map(|()| format!("nats://127.0.0.1:{}", free_port()));
+        let routes = [(); 3].map(|()| format!("nats://127.0.0.1:{}", free_addr().port()));
         let all = routes.join(",");
         let nodes = routes.map(|route| {
             let arguments = format!("--cluster_name test --cluster {route} --routes {all}");
-            Nats::begin("", "", "", free_port(), &arguments)
+            Nats::begin("", "", "", free_addr().port(), &arguments)
         });
         Self { nodes }
     }

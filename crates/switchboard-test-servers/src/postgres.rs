@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::keeper::{Keeper, free_port, unprivileged};
+use crate::keeper::{Keeper, unprivileged};
+use crate::ports::free_addr;
 
 /// The folder of the programs of PostgreSQL, if they are not where packages put them. The word `skip` is for `scripts/test`, which then
 /// leaves these tests out.
@@ -75,7 +76,7 @@ impl Postgres {
     #[must_use]
     pub fn start_with_tls(certificate: &str, key: &str) -> Self {
         let programs = programs();
-        let port = free_port();
+        let port = free_addr().port();
         let settings = format!("-c max_connections={CONNECTIONS}");
         let port_text = port.to_string();
         let arguments = [programs.as_os_str(), port_text.as_ref(), settings.as_ref()];

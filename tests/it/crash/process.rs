@@ -2,12 +2,13 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+pub(super) use switchboard_test_servers::free_addr;
 
 use super::http::readiness;
 use crate::support::limit::Limit;
@@ -25,11 +26,6 @@ pub(super) fn binary() -> PathBuf {
     let binary = built.join("switchboard");
     assert!(binary.exists(), "{} is missing: build the workspace first, as scripts/test does", binary.display());
     binary
-}
-
-/// A port that is free at the moment.
-pub(super) fn free_addr() -> SocketAddr {
-    TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).expect("loopback has free ports")
 }
 
 /// Variables that a server started by a test may see. Others, such as `NODE_ENV` or `SWITCHBOARD_LISTEN`, would be settings.

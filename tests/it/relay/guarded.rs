@@ -1,11 +1,11 @@
 //! Who may use a relay, what its upstream must show, what it is shown, and gateways in a circle.
 
-use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use switchboard::client::{CardKeys, Client, Credentials, OAuthClient, RetryPolicy};
 use switchboard::{KeyAlgorithm, Rules, Server, SigningKeys, TaskState, Tokens};
 use switchboard_hub::relay::{Relay, RelayHandle, RelayOptions};
+use switchboard_test_servers::free_addr;
 
 use super::{Upstream, outcome, quick};
 use crate::support::callers::soon;
@@ -123,10 +123,6 @@ async fn a_card_that_leads_to_a_private_address_elsewhere_fails_the_task() {
     assert_eq!(state, TaskState::Failed, "{text}");
     assert!(!text.contains("10.9.8.7"), "{text}");
     assert!(upstream.lines().iter().all(|line| line.starts_with("GET ")), "{:?}", upstream.lines());
-}
-
-fn free_addr() -> SocketAddr {
-    TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).unwrap()
 }
 
 /// Each of three gateways passes on to the next, over real sockets: the message makes three hops, and is then refused by name.

@@ -1,6 +1,7 @@
 //! Each failure has its code and its exit code, the same on every binding, and hostile agents are survived.
 
 use serde_json::{Value, json};
+use switchboard_test_servers::free_addr;
 
 use crate::support::{Answer, Cli, DemoServer, ScriptedAgent, Seen, card, card_with, switchboard, task};
 
@@ -52,7 +53,7 @@ fn an_error_is_the_same_on_every_binding() {
 
 #[test]
 fn exit_codes_agree_with_the_errors() {
-    let gone = { std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string() };
+    let gone = free_addr().to_string();
     let ran = switchboard(&["card", "get", "-a", &gone]);
     assert_eq!((ran.code, ran.error_code().as_str()), (3, "A2ACLI_ERR_UNREACHABLE"), "{ran:?}");
 
