@@ -56,7 +56,7 @@ async fn what_a_process_that_stops_gives_back_goes_on_at_another_at_once() {
     let ((first, acts), (second, taken), _) = neighbours(&Stock::memory());
     let (mut ids, mut begun) = (Vec::new(), Vec::new());
     for _ in 0..3 {
-        ids.push(first.client().start("hello").await.id);
+        ids.push(first.client().start("hello").await.id.clone());
         begun.push(acts.next().await);
     }
     let stopped = Instant::now();
