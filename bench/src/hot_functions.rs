@@ -8,7 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::credentials::program;
+use crate::credentials::kinds::{KINDS, Kind, Proof};
+use crate::credentials::{program, work_of};
 use crate::load::{GrpcPool, Outcome, Pool, Until, Work, create};
 use crate::server::Server;
 
@@ -47,8 +48,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return check(&path, &symbols);
     }
     let mut called = HashSet::new();
-    for settings in [["--memory"].as_slice(), &["--data", "data", "--effects", "some"]] {
-        let profile = runtime.block_on(profile(&program, settings, arguments.requests))?;
+    let [none, others @ ..] = KINDS;
+    let (memory, durable): (&[_], &[_]) = (&["--memory"], &["--data", "data", "--effects", "some"]);
+    let servers = [(none, memory), (none, durable)].into_iter().chain(others.map(|kind| (kind, memory)));
+    for (kind, settings) in servers {
+        let profile = runtime.block_on(profile(&program, kind, settings, arguments.requests))?;
         let calls_min = arguments.requests / REQUESTS_OF_A_CALL;
         let often = calls(&profile).into_iter().filter(|(_, calls)| *calls >= calls_min);
         called.extend(often.map(|(name, _)| name.to_owned()));
@@ -74,27 +78,32 @@ fn check(path: &Path, symbols: &[Symbol]) -> Result<()> {
     Ok(())
 }
 
-/// What callgrind says of a server that answers so many requests of each kind.
-async fn profile(program: &Path, settings: &[&str], requests: u64) -> Result<String> {
+/// What callgrind says of a server that answers so many requests of each kind. Callers with a credential send; those without do all that there is.
+async fn profile(program: &Path, kind: (&'static str, Proof), settings: &[&str], requests: u64) -> Result<String> {
     let folder = tempfile::tempdir()?;
+    let kind = Kind::prepare(kind, folder.path(), Some(usize::try_from(requests)?))?;
     let counts = folder.path().join("counts");
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--demangle=no", &format!("--callgrind-out-file={}", counts.display())]);
-    command.arg(program).arg("serve");
-    let server = Server::start_by(command, folder.path(), settings)?;
+    command.arg(program).arg("serve").envs(kind.variables.iter().map(|(name, value)| (name, value)));
+    let settings: Vec<&str> = settings.iter().copied().chain(kind.arguments.iter().map(String::as_str)).collect();
+    let server = Server::start_by(command, folder.path(), &settings)?;
     server.until_ready().await?;
     let address = server.address;
     let check = |outcome: Outcome| {
         let error = outcome.first_error.unwrap_or_default();
-        ensure!(outcome.errors == 0 && outcome.requests == requests, "a request failed: {error}");
+        ensure!(outcome.errors == 0 && outcome.requests == requests, "{}: a request failed: {error}", kind.name);
         Ok(())
     };
-    let stored = create(address, CONNECTIONS, true).await?;
     let mut pool = Pool::open(address, CONNECTIONS).await?;
-    for work in [Work::Send, Work::SendOld, Work::Stream, Work::Get(stored.into())] {
-        check(pool.run(&work, Until::Requests(requests)).await)?;
+    check(pool.run(&work_of(&kind), Until::Requests(requests)).await)?;
+    if kind.credentials.is_empty() {
+        let stored = create(address, CONNECTIONS, true).await?;
+        for work in [Work::SendOld, Work::Stream, Work::Get(stored.into())] {
+            check(pool.run(&work, Until::Requests(requests)).await)?;
+        }
+        check(GrpcPool::open(address, CONNECTIONS).await?.run(Until::Requests(requests)).await)?;
     }
-    check(GrpcPool::open(address, CONNECTIONS).await?.run(Until::Requests(requests)).await)?;
     server.interrupt()?;
     std::fs::read_to_string(&counts).context("callgrind has written nothing; is valgrind installed?")
 }
