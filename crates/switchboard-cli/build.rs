@@ -9,9 +9,10 @@ fn main() {
     let of = |name| var(name).unwrap_or_default();
     let is_release = of("OPT_LEVEL") == "3";
     let is_linux = of("CARGO_CFG_TARGET_OS") == "linux" && of("CARGO_CFG_TARGET_ENV") == "gnu";
-    // Mold takes no scripts. The linkers that Rust uses by itself do.
-    let takes_scripts = ![of("CARGO_ENCODED_RUSTFLAGS"), of("RUSTC_LINKER")].join(" ").contains("mold");
-    if is_release && is_linux && takes_scripts {
+    // These linkers do not take the script; GNU's and LLVM's, one of which Rust uses by itself, do.
+    let asked = [of("CARGO_ENCODED_RUSTFLAGS"), of("RUSTC_LINKER")].join(" ");
+    let takes_script = !["mold", "gold"].iter().any(|linker| asked.contains(linker));
+    if is_release && is_linux && takes_script {
         println!("cargo::rustc-link-arg-bins=-T{}/hot-functions.ld", of("CARGO_MANIFEST_DIR"));
     }
 }
