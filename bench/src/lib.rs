@@ -11,7 +11,6 @@
 //! - [`calls`]: what a call costs the client;
 //! - [`credentials`]: what it costs to know who calls;
 //! - [`instructions`]: how many instructions a send costs, by callgrind;
-//! - [`hot_functions`]: which functions requests run, and the order of the release build that follows from it;
 //! - [`replicas`]: servers that share a database in PostgreSQL;
 //! - [`relayed`]: what a relay costs;
 //! - [`capacity`]: what all this means for large installations, calculated.
@@ -30,7 +29,6 @@ pub mod capacity;
 pub mod compare;
 pub mod credentials;
 mod figures;
-pub mod hot_functions;
 pub mod instructions;
 pub mod relayed;
 pub mod replicas;
