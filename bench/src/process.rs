@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 
 /// The kernel's clock tick as user space sees it; the same on every Linux architecture.
 const TICKS_PER_SECOND: u64 = 100;
@@ -14,7 +15,13 @@ pub fn cpu_time(pid: u32) -> Result<Duration> {
     ticks_of(pid, 2)
 }
 
-/// The same with that of its children that have ended.
+/// CPU time of this thread so far.
+pub fn cpu_time_of_thread() -> Duration {
+    let spent = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(spent.tv_sec.unsigned_abs(), u32::try_from(spent.tv_nsec).unwrap_or_default())
+}
+
+/// The same as [`cpu_time`] with that of its children that have ended.
 pub fn cpu_time_with_ended_children(pid: u32) -> Result<Duration> {
     ticks_of(pid, 4)
 }

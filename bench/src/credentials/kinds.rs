@@ -1,21 +1,21 @@
 //! The ways in which callers prove themselves, each with the settings of its server and the credentials of its load.
 
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::{KeyPair as RsaKeyPair, KeySize};
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, ParsedPublicKey,
-    RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, UnparsedPublicKey,
+    RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, UnparsedPublicKey, VerificationAlgorithm,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
-use crate::figures::median;
+use crate::process;
 
 const SECRET: &str = "a-secret-of-the-benchmark-alone";
 const TOKEN: &str = "a-token-of-the-benchmark-alone";
@@ -23,6 +23,8 @@ const ISSUER: &str = "https://login.example";
 const AUDIENCE: &str = "agents";
 /// The server remembers which tokens it saw once for fewer than these, so that almost none is known when its turn comes again.
 const FRESH_TOKENS: usize = 40_000;
+/// How many signatures are verified in a row, with the key in each of its forms.
+const VERIFIED_AT_A_TIME: u32 = 100;
 /// How long a token is good: longer than a run.
 const LIFE: Duration = Duration::from_secs(86_400);
 
@@ -42,16 +44,26 @@ pub(crate) struct Kind {
 pub(crate) enum Goal {
     /// So many µs of CPU.
     Us(f64),
-    /// What it takes to verify one signature. It is measured in every round, because the machine is not as fast at all times.
-    Signature(Signer),
+    /// What it takes to verify the signature of one of its tokens.
+    Signature(Box<Signatures>),
 }
 
-/// How long it takes to verify one signature.
+/// The signatures of tokens, to be verified without a server. Each is another one, as those of the requests are: a processor learns which
+/// way the verification of a signature goes that it sees again and again, and is then faster.
+pub(crate) struct Signatures {
+    /// The key as bytes, which are parsed each time.
+    unparsed: UnparsedPublicKey<Vec<u8>>,
+    /// The same key, parsed before, as the server does it.
+    parsed: ParsedPublicKey,
+    /// What was signed, and its signature.
+    signed: Vec<(String, Vec<u8>)>,
+    next: usize,
+}
+
+/// The CPU time that it takes to verify one signature.
 #[derive(Clone, Copy)]
 pub(crate) struct Verification {
-    /// With the key as bytes, which are parsed each time.
     pub(crate) unparsed_us: f64,
-    /// With a key that was parsed before, as the server does it.
     pub(crate) parsed_us: f64,
 }
 
@@ -148,32 +160,44 @@ impl Signer {
         };
         Ok(format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", STANDARD.encode(der.as_ref())))
     }
+}
 
-    /// What it takes to verify one signature, as the median of many.
-    pub(crate) fn verification(&self) -> Result<Verification> {
-        let text = "x".repeat(200);
-        let signature = self.sign(&text)?;
-        let (algorithm, key): (&'static dyn aws_lc_rs::signature::VerificationAlgorithm, &[u8]) = match self {
-            Self::Shared(_) => bail!("a shared secret has no public key"),
-            Self::Ec(pair) => (&ECDSA_P256_SHA256_FIXED, pair.public_key().as_ref()),
-            Self::Rsa(pair) => (&RSA_PKCS1_2048_8192_SHA256, pair.public_key().as_ref()),
+impl Signatures {
+    fn new(signer: &Signer, tokens: &[String]) -> Result<Self> {
+        let (algorithm, key): (&'static dyn VerificationAlgorithm, &[u8]) = match signer {
+            Signer::Shared(_) => bail!("a shared secret has no public key"),
+            Signer::Ec(pair) => (&ECDSA_P256_SHA256_FIXED, pair.public_key().as_ref()),
+            Signer::Rsa(pair) => (&RSA_PKCS1_2048_8192_SHA256, pair.public_key().as_ref()),
         };
-        let (unparsed, parsed) = (UnparsedPublicKey::new(algorithm, key), ParsedPublicKey::new(algorithm, key)?);
-        let unparsed_us = median_us(|| unparsed.verify(text.as_bytes(), &signature).is_ok())?;
-        let parsed_us = median_us(|| parsed.verify_sig(text.as_bytes(), &signature).is_ok())?;
-        Ok(Verification { unparsed_us, parsed_us })
+        let signed = tokens.iter().map(|token| {
+            let (signed, signature) = token.rsplit_once('.').context("a token has a signature")?;
+            Ok((signed.to_owned(), URL_SAFE_NO_PAD.decode(signature)?))
+        });
+        let (unparsed, parsed) =
+            (UnparsedPublicKey::new(algorithm, key.to_vec()), ParsedPublicKey::new(algorithm, key)?);
+        Ok(Self { unparsed, parsed, signed: signed.collect::<Result<_>>()?, next: 0 })
+    }
+
+    /// Verifies the next ones, as many with the key as bytes as with the key that was parsed.
+    pub(crate) fn verify_some(&mut self) -> Result<Verification> {
+        let (mut unparsed, mut parsed) = (Duration::ZERO, Duration::ZERO);
+        for _ in 0..VERIFIED_AT_A_TIME {
+            let (signed, signature) = &self.signed[self.next];
+            unparsed += timed(|| self.unparsed.verify(signed.as_bytes(), signature).is_ok())?;
+            let (signed, signature) = &self.signed[(self.next + 1) % self.signed.len()];
+            parsed += timed(|| self.parsed.verify_sig(signed.as_bytes(), signature).is_ok())?;
+            self.next = (self.next + 2) % self.signed.len();
+        }
+        let us = |in_all: Duration| in_all.as_secs_f64() * 1e6 / f64::from(VERIFIED_AT_A_TIME);
+        Ok(Verification { unparsed_us: us(unparsed), parsed_us: us(parsed) })
     }
 }
 
-/// The median of how long it takes to verify a good signature, in µs.
-fn median_us(verify: impl Fn() -> bool) -> Result<f64> {
-    let mut taken = Vec::new();
-    for _ in 0..200 {
-        let began = Instant::now();
-        ensure!(verify(), "a good signature was refused");
-        taken.push(began.elapsed().as_secs_f64() * 1e6);
-    }
-    Ok(median(taken))
+/// The CPU time that it takes to verify a good signature.
+fn timed(verify: impl FnOnce() -> bool) -> Result<Duration> {
+    let before = process::cpu_time_of_thread();
+    ensure!(verify(), "a good signature was refused");
+    Ok(process::cpu_time_of_thread().saturating_sub(before))
 }
 
 impl Kind {
@@ -210,7 +234,7 @@ impl Kind {
         kind.credentials = (0..count).map(|number| signer.token(number)).collect::<Result<_>>()?;
         kind.goal = Some(match proof {
             Proof::Fresh(Algorithm::Hs256) => Goal::Us(4.0),
-            Proof::Fresh(_) => Goal::Signature(signer),
+            Proof::Fresh(_) => Goal::Signature(Box::new(Signatures::new(&signer, &kind.credentials)?)),
             Proof::None | Proof::NoneRecognised | Proof::Token | Proof::Known(_) => Goal::Us(1.0),
         });
         Ok(kind)

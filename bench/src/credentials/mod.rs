@@ -50,7 +50,7 @@ struct Measured {
     work: Work,
     /// CPU µs per request of each round.
     taken: Vec<f64>,
-    /// What a signature alone took in each round, if the goal is that.
+    /// What a signature alone took in each slice, if the goal is that.
     signatures: Vec<Verification>,
 }
 
@@ -115,24 +115,27 @@ async fn measure(arguments: &Arguments) -> Result<()> {
             loads.push(Load { pool, requests: 0, spent: Duration::ZERO });
         }
         for _ in 0..SLICES {
-            for (one, load) in measured.iter().zip(&mut loads) {
+            for (one, load) in measured.iter_mut().zip(&mut loads) {
                 let before = process::cpu_time(one.server.pid())?;
                 let outcome = load.pool.run(&one.work, Until::Elapsed(slice)).await;
                 load.spent += process::cpu_time(one.server.pid())?.saturating_sub(before);
                 load.requests += outcome.requests;
                 let error = outcome.first_error.unwrap_or_default();
                 ensure!(outcome.errors == 0 && outcome.requests > 0, "{}: {error}", one.kind.name);
+                // At the same moments as the requests, because the machine is not as fast at all times.
+                if round > 0
+                    && let Some(Goal::Signature(signatures)) = &mut one.kind.goal
+                {
+                    pin_to_core(SERVER_CORE)?;
+                    one.signatures.push(signatures.verify_some()?);
+                    pin_to_core(LOAD_CORE)?;
+                }
             }
         }
         // The first round warms everything up.
         if round > 0 {
             for (one, load) in measured.iter_mut().zip(loads) {
                 one.taken.push(load.spent.as_secs_f64() * 1e6 / load.requests as f64);
-                if let Some(Goal::Signature(signer)) = &one.kind.goal {
-                    pin_to_core(SERVER_CORE)?;
-                    one.signatures.push(signer.verification()?);
-                    pin_to_core(LOAD_CORE)?;
-                }
             }
         }
     }
