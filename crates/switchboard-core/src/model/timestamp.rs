@@ -61,25 +61,20 @@ impl Timestamp {
     pub fn to_rfc3339(self) -> [u8; 24] {
         let (year, month, day) = civil_from_days(self.0.div_euclid(MS_PER_DAY));
         // It takes fewer instructions to divide small numbers that have no sign.
-        let [year, ms_of_day] =
-            [year, self.0.rem_euclid(MS_PER_DAY)].map(|number| u32::try_from(number).unwrap_or_default());
-        let (hour, minute, second) = (ms_of_day / 3_600_000, ms_of_day / 60_000 % 60, ms_of_day / 1000 % 60);
-        let ms = ms_of_day % 1000;
-        let mut out = *b"0000-00-00T00:00:00.000Z";
-        for (place, value) in [
-            (0, year / 100),
-            (2, year % 100),
-            (5, month),
-            (8, day),
-            (11, hour),
-            (14, minute),
-            (17, second),
-            (20, ms / 10),
-        ] {
-            out[place..place + 2].copy_from_slice(&two_digits(value));
-        }
-        [_, out[22]] = two_digits(ms % 10);
-        out
+        let ms_of_day = u32::try_from(self.0.rem_euclid(MS_PER_DAY)).unwrap_or_default();
+        let (second_of_day, ms) = (ms_of_day / 1000, ms_of_day % 1000);
+        let (minute_of_day, second) = (second_of_day / 60, second_of_day % 60);
+        let (hour, minute) = (minute_of_day / 60, minute_of_day % 60);
+        let [y0, y1] = two_digits(year / 100);
+        let [y2, y3] = two_digits(year % 100);
+        let [m0, m1] = two_digits(month);
+        let [d0, d1] = two_digits(day);
+        let [h0, h1] = two_digits(hour);
+        let [i0, i1] = two_digits(minute);
+        let [s0, s1] = two_digits(second);
+        let [f0, f1] = two_digits(ms / 10);
+        let [_, f2] = two_digits(ms % 10);
+        [y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1, b'T', h0, h1, b':', i0, i1, b':', s0, s1, b'.', f0, f1, f2, b'Z']
     }
 
     /// Reads RFC 3339 with any number of fraction digits and any offset; finer than a millisecond is cut off.
@@ -162,16 +157,20 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-fn civil_from_days(days: i64) -> (i64, u32, u32) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = u32::try_from(days.rem_euclid(146_097)).unwrap_or_default();
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (era * 400 + i64::from(year_of_era) + i64::from(month <= 2), month, day)
+/// The civil date so many days after 1970-01-01, by the method of Neri and Schneider: the quotients are found by multiplying.
+fn civil_from_days(days: i64) -> (u32, u32, u32) {
+    // Counted from 1 March of year 0, which no timestamp is before.
+    let days = u32::try_from(days + 719_468).unwrap_or_default();
+    let quarters = 4 * days + 3;
+    let (century, day_of_century) = (quarters / 146_097, quarters % 146_097 / 4);
+    let scaled = 2_939_745 * u64::from(4 * day_of_century + 3);
+    let (year_of_century, of_year) = (scaled >> 32, scaled & 0xffff_ffff);
+    let day_of_year = u32::try_from(of_year / 2_939_745 / 4).unwrap_or_default();
+    let month_and_day = 2141 * day_of_year + 197_913;
+    let (month, day) = (month_and_day >> 16, (month_and_day & 0xffff) / 2141 + 1);
+    let is_next_year = day_of_year >= 306;
+    let year = 100 * century + u32::try_from(year_of_century).unwrap_or_default() + u32::from(is_next_year);
+    (year, if is_next_year { month - 12 } else { month }, day)
 }
 
 impl fmt::Display for Timestamp {
