@@ -208,8 +208,8 @@ pub(crate) fn name_grpc_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
 
 fn grpc_place<'a>(path: &'a str, base: &str) -> Option<NamedPath<'a>> {
     let path = path.strip_prefix(base).filter(|rest| rest.starts_with('/')).unwrap_or(path);
-    let (place, _method) = split_last(path)?;
-    let (place, service) = split_last(place)?;
+    let (place, _method) = path.rsplit_once('/')?;
+    let (place, service) = place.rsplit_once('/')?;
     let agent = match place {
         "" => None,
         place => Some(decode(place.strip_prefix("/agents/").filter(|name| !name.contains('/'))?)?),
@@ -220,12 +220,6 @@ fn grpc_place<'a>(path: &'a str, base: &str) -> Option<NamedPath<'a>> {
         _ => return None,
     };
     Some(NamedPath::Agent { agent, place: AgentPath::Grpc(package) })
-}
-
-/// What is before and after the last slash. By bytes, because `rsplit_once` takes several times as many instructions.
-pub(crate) fn split_last(path: &str) -> Option<(&str, &str)> {
-    let slash = path.bytes().rposition(|byte| byte == b'/')?;
-    Some((&path[..slash], &path[slash + 1..]))
 }
 
 fn place(segments: &[&str]) -> Option<AgentPath> {

@@ -23,7 +23,6 @@ use self::stream::GrpcBody;
 use super::{Binding, Envelope, Rejection};
 use crate::server::cards;
 use crate::server::edge::headers::grpc::{ENCODING, FIRST_EVENT_ID, TIMEOUT};
-use crate::server::edge::paths::split_last;
 use crate::server::edge::request_log::Refused;
 use crate::server::edge::respond::{ReplyBody, text};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
@@ -130,7 +129,7 @@ impl Binding for Grpc {
 
     fn decode(&mut self, request: &Incoming<'_, '_>, _: &Envelope<'_>, body: &Bytes) -> Result<Decoded, Rejection> {
         let message = stream::unframe(body.clone())?;
-        let method = split_last(request.head.uri.path()).map_or("", |(_, method)| method);
+        let method = request.head.uri.path().rsplit('/').next().unwrap_or_default();
         Ok(self.package.read_call(method, message, &request.shared.decode_limits)?)
     }
 
