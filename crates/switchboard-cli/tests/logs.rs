@@ -142,7 +142,9 @@ fn a_failed_command_is_in_the_log_with_its_cause_and_hidden_from_its_caller() {
     assert!(!logs.contains('\u{1b}'), "{logs}");
     let [ended] = lines(&logs, "task ended")[..] else { panic!("{logs}") };
     assert!(
-        ended.contains("INFO") && ended.contains("state=\"failed\"") && ended.contains("reason=\"error\""),
+        ended.contains(" INFO task ended task=")
+            && ended.contains("state=\"failed\"")
+            && ended.contains("reason=\"error\""),
         "{ended}"
     );
     assert!(ended.contains("attempts=1") && ended.contains("duration_ms="), "{ended}");

@@ -31,7 +31,7 @@ pub(crate) struct Record {
     pub(crate) context_id: ContextId,
     key: SetOnce<TaskKey>,
     head: Mutex<Arc<Head>>,
-    /// When the record was opened. If a client chose its id, and it is not new, the time of its newest status when it was read.
+    /// When the record was opened. A stored record whose id a client chose does not say so; it has the time of its newest status.
     opened_at: Timestamp,
     /// Why its run failed, as one word for the log.
     failed_by: OnceLock<&'static str>,
@@ -471,12 +471,11 @@ impl EngineState {
         if is_completed && !self.logs_completed {
             return;
         }
-        // The fields are computed only if the line is written. Its words are a field, too: as a format they would cost about 200
-        // instructions more.
+        // The fields are computed only if the line is written. Its words are a field, too, so that they need no formatter.
         tracing::info!(
-            task = %Escaped::new(record.id.as_str()), agent = record.scope.agent.as_str(), state,
+            message = "task ended", task = %Escaped::new(record.id.as_str()), agent = record.scope.agent.as_str(), state,
             duration_ms = ended_at.ms_since(record.opened_at), attempts = head.attempt, reason,
-            trace_id = record.trace.get().map(|trace| trace.trace_id_text()), message = "task ended"
+            trace_id = record.trace.get().map(|trace| trace.trace_id_text())
         );
     }
 }

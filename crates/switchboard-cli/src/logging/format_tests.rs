@@ -98,6 +98,15 @@ fn a_value_cannot_begin_a_line_or_tell_a_terminal_what_to_do() {
 }
 
 #[test]
+fn the_words_of_a_line_may_be_a_field() {
+    let log = || tracing::info!(message = "task ended", task = "t-1");
+    assert!(text(false, log).ends_with("  INFO task ended task=\"t-1\"\n"));
+    assert_eq!(objects(log), [json!({"level": "INFO", "task": "t-1", "message": "task ended"})]);
+    let evil = || tracing::info!(message = "said \"no\"\nand left");
+    assert!(text(false, evil).ends_with("  INFO said \"no\"\\nand left\n"));
+}
+
+#[test]
 fn a_line_says_during_which_request_it_was_written() {
     let log = || {
         let request = tracing::info_span!("request", id = "my-own-9");

@@ -159,7 +159,7 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
 
 /// The civil date so many days after 1970-01-01, by the method of Neri and Schneider: the quotients are found by multiplying.
 fn civil_from_days(days: i64) -> (u32, u32, u32) {
-    // Counted from 1 March of year 0, which no timestamp is before.
+    // Counted from 1 March of year 0. No timestamp is earlier.
     let days = u32::try_from(days + 719_468).unwrap_or_default();
     let quarters = 4 * days + 3;
     let (century, day_of_century) = (quarters / 146_097, quarters % 146_097 / 4);
