@@ -48,8 +48,8 @@ pub(crate) enum Goal {
     Signature(Box<Signatures>),
 }
 
-/// The signatures of tokens, to be verified without a server. Each is another one, as those of the requests are: a processor learns which
-/// way the verification of a signature goes that it sees again and again, and is then faster.
+/// The signatures of tokens, to be verified without a server. There are as many as the requests have, because the processor learns to predict the
+/// branches of one that is verified again and again, and is then faster than with a new one.
 pub(crate) struct Signatures {
     /// The key as bytes, which are parsed each time.
     unparsed: UnparsedPublicKey<Vec<u8>>,

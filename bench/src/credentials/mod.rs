@@ -144,8 +144,8 @@ async fn measure(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// In which order the kinds take their turns in a slice. Each comes after another one from slice to slice, because what ran before leaves
-/// caches and the clock of the processor as it needs them.
+/// In which order the kinds take their turns in a slice. From slice to slice each follows another kind, because the one before may leave the
+/// processor slower, and then that must not always meet the same one.
 fn order(slice: u32) -> impl Iterator<Item = usize> {
     // None has a divisor in common with the number of kinds, so each kind has one turn.
     const STEPS: [usize; 6] = [1, 2, 4, 5, 7, 8];
