@@ -66,7 +66,7 @@ impl Identity {
     /// ```
     #[must_use]
     pub fn issued(issuer: &str, subject: &str) -> Self {
-        Self { issuer: Some(issuer.to_owned()), ..Self::new(format!("{issuer}#{subject}")) }
+        Self { issuer: Some(issuer.to_owned()), ..Self::new([issuer, "#", subject].concat()) }
     }
 
     /// When the credential ends.

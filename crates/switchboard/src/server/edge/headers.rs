@@ -46,6 +46,8 @@ pub(crate) struct PresentHeaders {
     pub(crate) version: bool,
     /// Whether any says how a call is to be made: its key, where a stream goes on, extensions.
     pub(crate) call: bool,
+    /// Whether any says how a gRPC call is to be made: until when its caller waits, and how its message is compressed.
+    pub(crate) grpc_call: bool,
     /// Whether it comes in a trace.
     pub(crate) trace: bool,
     /// Whether any tells who calls, as a proxy would.
@@ -77,6 +79,7 @@ impl PresentHeaders {
                 "origin" => present.origin = true,
                 "x-request-id" => present.request_id = true,
                 "a2a-extensions" | "idempotency-key" | "last-event-id" | "x-a2a-extensions" => present.call = true,
+                "grpc-encoding" | "grpc-timeout" => present.grpc_call = true,
                 "traceparent" => present.trace = true,
                 name => present.identity |= is_identity_header(name),
             }

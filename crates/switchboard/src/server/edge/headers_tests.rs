@@ -18,8 +18,8 @@ fn present(lines: &[(&'static str, &'static str)]) -> PresentHeaders {
 fn an_ordinary_request_has_nothing_but_its_content_type() {
     let found =
         present(&[("host", "a"), ("content-type", "application/json"), ("content-length", "2"), ("x-other", "1")]);
-    let PresentHeaders { origin, request_id, version, call, trace, identity, content_type } = found;
-    assert!(!(origin || request_id || version || call || trace || identity));
+    let PresentHeaders { origin, request_id, version, call, grpc_call, trace, identity, content_type } = found;
+    assert!(!(origin || request_id || version || call || grpc_call || trace || identity));
     assert_eq!(content_type, ContentType::Json);
     assert_eq!(present(&[]).content_type, ContentType::Absent);
 }
@@ -33,6 +33,9 @@ fn each_header_is_found_among_others() {
     assert!(with("traceparent").trace);
     for name in ["a2a-extensions", "x-a2a-extensions", "idempotency-key", "last-event-id"] {
         assert!(with(name).call, "{name}");
+    }
+    for name in ["grpc-encoding", "grpc-timeout"] {
+        assert!(with(name).grpc_call, "{name}");
     }
     for name in ["remote-user", "x-forwarded-user", "x_user_id"] {
         assert!(with(name).identity, "{name}");

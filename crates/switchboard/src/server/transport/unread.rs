@@ -9,7 +9,8 @@
 //! counts in the budgets are free then, and the connection breaks off at the next attempt to go on.
 //!
 //! Both have a list of the answers that are not read to their end ([`Watched`]), when the client of each last took something
-//! ([`Progress`]), and the body in pieces ([`Pieces`]).
+//! ([`Progress`]), and the body in pieces ([`Pieces`]). Time is counted by how often the loop has looked ([`Looks`]), so that no piece
+//! has to read the clock.
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::edge::respond::ReplyBody;
 
-/// How often the loop looks, in parts of that time.
+/// How often the loop looks in the time after which an answer counts as not read.
 const LOOKS: u32 = 4;
 
 /// Sees that a socket takes no more bytes. The clock runs from the first write that has to wait until everything is written,
@@ -88,7 +89,7 @@ pub(super) fn is_late(error: &io::Error) -> bool {
 
 /// All HTTP/2 connections, for the loop that looks after them.
 pub(crate) struct UnreadWatch {
-    since: Instant,
+    looks: Looks,
     connections: Watched<UnreadReplies>,
     /// The answers of a service in an application.
     pub(crate) of_service: Arc<ServiceReplies>,
@@ -111,14 +112,14 @@ struct ReadProgress {
 
 impl UnreadWatch {
     pub(crate) fn new() -> Self {
-        let since = Instant::now();
-        let of_service = Arc::new(ServiceReplies::new(since));
-        Self { since, connections: Watched::new(since), of_service, ended: AtomicU64::new(0) }
+        let looks = Looks::default();
+        let of_service = Arc::new(ServiceReplies { replies: Watched::new(looks.clone()) });
+        Self { connections: Watched::new(looks.clone()), looks, of_service, ended: AtomicU64::new(0) }
     }
 
     /// A connection that is watched as long as the returned value lives.
     pub(crate) fn connection(&self, ends: CancellationToken) -> Arc<UnreadReplies> {
-        let connection = Arc::new(UnreadReplies { replies: Watched::new(self.since), ends });
+        let connection = Arc::new(UnreadReplies { replies: Watched::new(self.looks.clone()), ends });
         self.connections.add(&connection);
         connection
     }
@@ -126,15 +127,16 @@ impl UnreadWatch {
     /// Looks after all connections for ever.
     pub(crate) async fn run(self: Arc<Self>, patience: Duration) {
         loop {
-            sleep((patience / LOOKS).max(Duration::from_millis(250))).await;
-            self.look(patience);
+            sleep(patience / LOOKS).await;
+            self.look();
         }
     }
 
-    fn look(&self, patience: Duration) {
-        self.ended.fetch_add(self.of_service.let_go(patience.as_secs()), Relaxed);
+    fn look(&self) {
+        self.looks.one_more();
+        self.ended.fetch_add(self.of_service.let_go(), Relaxed);
         for connection in self.connections.alive() {
-            if !connection.ends.is_cancelled() && connection.stands_still(patience) {
+            if !connection.ends.is_cancelled() && connection.stands_still() {
                 self.ended.fetch_add(1, Relaxed);
                 connection.ends.cancel();
             }
@@ -144,21 +146,20 @@ impl UnreadWatch {
 
 impl UnreadReplies {
     /// The body of an answer, watched.
-    pub(crate) fn watch(self: &Arc<Self>, body: ReplyBody) -> ReplyBody {
+    pub(crate) fn watch(&self, body: ReplyBody) -> ReplyBody {
         if body.is_end_stream() {
             return body;
         }
-        let progress = Progress::new(self.replies.now_s());
+        let progress = Progress::new(&self.replies.looks);
         let reply = Arc::new(ReadProgress { pieces: AtomicU32::new(0), progress });
         self.replies.add(&reply);
-        ReplyBody::Unread(Box::new(UnreadBody { pieces: Pieces::of(body), of: self.clone(), reply }))
+        ReplyBody::Unread(Box::new(UnreadBody { pieces: Pieces::of(body), reply }))
     }
 
-    fn stands_still(&self, patience: Duration) -> bool {
-        let (now_s, patience_s) = (self.replies.now_s(), patience.as_secs());
+    fn stands_still(&self) -> bool {
         self.replies.alive().iter().any(|reply| {
             let waits = reply.pieces.load(Relaxed) > 0 || !reply.progress.is_idle();
-            waits && reply.progress.is_late(now_s, patience_s)
+            waits && reply.progress.is_late()
         })
     }
 }
@@ -166,7 +167,6 @@ impl UnreadReplies {
 /// The body of an answer that notes when its client takes something of it.
 pub struct UnreadBody {
     pieces: Pieces,
-    of: Arc<UnreadReplies>,
     reply: Arc<ReadProgress>,
 }
 
@@ -178,14 +178,14 @@ impl fmt::Debug for UnreadBody {
 
 impl UnreadBody {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let Self { pieces, of, reply } = self;
-        reply.progress.made(of.replies.now_s());
+        let Self { pieces, reply } = self;
+        reply.progress.made();
         if let Some(other) = pieces.fill(cx, &reply.progress) {
             return other;
         }
         let bytes = pieces.rest.split_to(pieces.rest.len().min(PROGRESS_BYTES_MIN));
         reply.pieces.fetch_add(1, Relaxed);
-        let piece = Piece { bytes, of: of.clone(), reply: reply.clone() };
+        let piece = Piece { bytes, reply: reply.clone() };
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(piece)))))
     }
 
@@ -200,7 +200,6 @@ impl UnreadBody {
 
 struct Piece {
     bytes: Bytes,
-    of: Arc<UnreadReplies>,
     reply: Arc<ReadProgress>,
 }
 
@@ -213,7 +212,7 @@ impl AsRef<[u8]> for Piece {
 impl Drop for Piece {
     fn drop(&mut self) {
         self.reply.pieces.fetch_sub(1, Relaxed);
-        self.reply.progress.made(self.of.replies.now_s());
+        self.reply.progress.made();
     }
 }
 
@@ -235,25 +234,20 @@ struct Unsent {
 }
 
 impl ServiceReplies {
-    pub(crate) fn new(since: Instant) -> Self {
-        Self { replies: Watched::new(since) }
-    }
-
     /// The body of an answer, watched unless it is small.
-    pub(crate) fn watch(self: &Arc<Self>, body: ReplyBody) -> ReplyBody {
+    pub(crate) fn watch(&self, body: ReplyBody) -> ReplyBody {
         if body.is_end_stream() || matches!(&body, ReplyBody::Whole(bytes) if bytes.len() <= PROGRESS_BYTES_MIN) {
             return body;
         }
         let left = Mutex::new(Some(Unsent { pieces: Pieces::of(body), waker: None }));
-        let reply = Arc::new(HeldReply { left, progress: Progress::new(self.replies.now_s()) });
+        let reply = Arc::new(HeldReply { left, progress: Progress::new(&self.replies.looks) });
         self.replies.add(&reply);
-        ReplyBody::Service(Box::new(ServiceBody { reply, of: self.clone() }))
+        ReplyBody::Service(Box::new(ServiceBody { reply }))
     }
 
     /// Lets go of the answers that were not asked for anything for so long. Returns how many.
-    fn let_go(&self, patience_s: u64) -> u64 {
-        let now_s = self.replies.now_s();
-        let is_late = |reply: &Arc<HeldReply>| !reply.progress.is_idle() && reply.progress.is_late(now_s, patience_s);
+    fn let_go(&self) -> u64 {
+        let is_late = |reply: &Arc<HeldReply>| !reply.progress.is_idle() && reply.progress.is_late();
         let mut count = 0;
         for reply in self.replies.alive().into_iter().filter(is_late) {
             // Dropped outside of the lock: the end of a stream may take other locks.
@@ -270,7 +264,6 @@ impl ServiceReplies {
 /// The body of an answer of a service, which is let go if nothing asks for it.
 pub struct ServiceBody {
     reply: Arc<HeldReply>,
-    of: Arc<ServiceReplies>,
 }
 
 impl fmt::Debug for ServiceBody {
@@ -281,7 +274,7 @@ impl fmt::Debug for ServiceBody {
 
 impl ServiceBody {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        self.reply.progress.made(self.of.replies.now_s());
+        self.reply.progress.made();
         let mut left = lock(&self.reply.left);
         let Some(Unsent { pieces, waker }) = &mut *left else {
             return Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::TimedOut, NotRead))));
@@ -329,9 +322,23 @@ impl fmt::Display for NotRead {
 
 impl std::error::Error for NotRead {}
 
+/// How often the loop has looked.
+#[derive(Clone, Default)]
+struct Looks(Arc<AtomicU32>);
+
+impl Looks {
+    fn one_more(&self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+
+    fn so_far(&self) -> u32 {
+        self.0.load(Relaxed)
+    }
+}
+
 /// What is watched for as long as something else keeps it.
 struct Watched<T> {
-    since: Instant,
+    looks: Looks,
     list: Mutex<WatchList<T>>,
 }
 
@@ -342,14 +349,8 @@ struct WatchList<T> {
 }
 
 impl<T> Watched<T> {
-    /// `since` is when the server began.
-    fn new(since: Instant) -> Self {
-        Self { since, list: Mutex::new(WatchList { entries: Vec::new(), tidy_at: TIDY_FROM }) }
-    }
-
-    /// The seconds since the server began.
-    fn now_s(&self) -> u32 {
-        u32::try_from(self.since.elapsed().as_secs()).unwrap_or(u32::MAX)
+    fn new(looks: Looks) -> Self {
+        Self { looks, list: Mutex::new(WatchList { entries: Vec::new(), tidy_at: TIDY_FROM }) }
     }
 
     fn add(&self, entry: &Arc<T>) {
@@ -373,26 +374,28 @@ impl<T> Watched<T> {
 struct Progress {
     /// Whether the body has nothing to send now.
     is_idle: AtomicBool,
-    /// In seconds since the server began.
-    at_s: AtomicU32,
+    looks: Looks,
+    /// After how many looks.
+    at_look: AtomicU32,
 }
 
 impl Progress {
-    fn new(now_s: u32) -> Self {
-        Self { is_idle: AtomicBool::new(false), at_s: AtomicU32::new(now_s) }
+    fn new(looks: &Looks) -> Self {
+        let at_look = AtomicU32::new(looks.so_far());
+        Self { is_idle: AtomicBool::new(false), looks: looks.clone(), at_look }
     }
 
-    fn made(&self, now_s: u32) {
-        self.at_s.store(now_s, Relaxed);
+    fn made(&self) {
+        self.at_look.store(self.looks.so_far(), Relaxed);
     }
 
     fn is_idle(&self) -> bool {
         self.is_idle.load(Relaxed)
     }
 
-    /// Whether there was none for so long.
-    fn is_late(&self, now_s: u32, patience_s: u64) -> bool {
-        u64::from(now_s.saturating_sub(self.at_s.load(Relaxed))) > patience_s
+    /// Whether there was none for all the time that a client has. The first look after it may have come at once, so it does not count.
+    fn is_late(&self) -> bool {
+        self.looks.so_far().wrapping_sub(self.at_look.load(Relaxed)) > LOOKS
     }
 }
 

@@ -91,6 +91,9 @@ impl Binding for Grpc {
     }
 
     fn check(&mut self, request: &Incoming<'_, '_>) -> Result<(), Rejection> {
+        if !request.head.present.grpc_call {
+            return Ok(());
+        }
         let headers = request.head.headers;
         self.deadline = deadline(headers)?;
         let encoding = headers.get(ENCODING).map(HeaderValue::as_bytes).filter(|encoding| *encoding != b"identity");
