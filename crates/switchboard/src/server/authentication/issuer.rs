@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
 use switchboard_core::model::{SecurityScheme, Timestamp};
 use switchboard_engine::ports::audit::AuditEvent;
 
 use super::Identity;
+use super::claims::Claims;
 use super::key_set::{FoundKeys, KEY_SET_BYTES_MAX, KeySet, KeySource, check_key_url, discovery_url, read_keys};
 use crate::jwt::{Unverified, has_audience, is_name, seconds, words};
 use crate::public_keys::{Algorithm, Key, KeyError};
@@ -245,11 +245,11 @@ impl TrustedIssuer {
     }
 
     /// Whether a token says that it is of this issuer.
-    pub(super) fn is_of(&self, claims: &Map<String, Value>) -> bool {
-        claims.get("iss").and_then(Value::as_str) == Some(&self.settings.issuer)
+    pub(super) fn is_of(&self, claims: &Claims<'_>) -> bool {
+        claims.is_text("iss", &self.settings.issuer)
     }
 
-    pub(super) fn verify(&self, token: &Unverified<'_>, claims: &Map<String, Value>, now: Timestamp) -> Verdict {
+    pub(super) fn verify(&self, token: &Unverified<'_>, claims: &Claims<'_>, now: Timestamp) -> Verdict {
         let algorithm = Algorithm::named(&token.header.alg).filter(|named| self.algorithms.contains(named));
         let Some(algorithm) = algorithm else { return Verdict::Bad };
         let key_id = token.header.kid.as_deref();
@@ -266,27 +266,28 @@ impl TrustedIssuer {
     }
 
     /// The caller whom signed claims name, if they are for this server and at this moment.
-    fn identity(&self, claims: &Map<String, Value>, now: Timestamp) -> Option<Identity> {
+    fn identity(&self, claims: &Claims<'_>, now: Timestamp) -> Option<Identity> {
         let Issuer { issuer, audiences, principal_claim, tenants_claim, scope_claims, operator_scope, .. } =
             &self.settings;
         let is_ours = |audience: &str| audiences.iter().any(|own| own == audience);
-        if !self.is_of(claims) || !has_audience(claims.get("aud")?, is_ours) {
+        if !self.is_of(claims) || !has_audience(&claims.get("aud")?, is_ours) {
             return None;
         }
         let now_s = now.as_ms().div_euclid(1000);
-        let expires_s = seconds(claims.get("exp")?)?.saturating_add(self.leeway_s);
+        let expires_s = seconds(&claims.get("exp")?)?.saturating_add(self.leeway_s);
         let is_begun = |name: &str| match claims.get(name) {
-            Some(at) => seconds(at).is_some_and(|at| at <= now_s.saturating_add(self.leeway_s)),
+            Some(at) => seconds(&at).is_some_and(|at| at <= now_s.saturating_add(self.leeway_s)),
             None => true,
         };
         if expires_s <= now_s || !is_begun("nbf") || !is_begun("iat") {
             return None;
         }
-        let subject = claim(claims, principal_claim)?.as_str().filter(|subject| is_name(subject))?;
+        let subject = claims.at(principal_claim)?;
+        let subject = subject.as_str().filter(|subject| is_name(subject))?;
         let mut identity =
             Identity::issued(issuer, subject).expires(Timestamp::from_ms(expires_s.saturating_mul(1000)));
         if let Some(name) = tenants_claim {
-            let tenants = words(claim(claims, name)?);
+            let tenants = words(&claims.at(name)?);
             if tenants.is_empty() || tenants.len() > TENANTS_MAX {
                 return None;
             }
@@ -295,7 +296,8 @@ impl TrustedIssuer {
             }
             identity = identity.tenants(tenants);
         }
-        for scope in scope_claims.iter().filter_map(|name| claim(claims, name)).flat_map(words) {
+        let scopes = scope_claims.iter().filter_map(|name| claims.at(name)).flat_map(|claim| words(&claim));
+        for scope in scopes {
             if !identity.scopes.contains(&scope) {
                 identity.scopes.push(scope);
             }
@@ -306,16 +308,6 @@ impl TrustedIssuer {
         identity.operator = operator_scope.as_ref().is_some_and(|scope| identity.scopes.contains(scope));
         Some(identity)
     }
-}
-
-/// A claim by its name, or by the way to it.
-fn claim<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    if let Some(claim) = claims.get(name) {
-        return Some(claim);
-    }
-    let mut steps = name.split('.');
-    let first = claims.get(steps.next()?)?;
-    steps.try_fold(first, |value, step| value.get(step))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use switchboard_core::model::Timestamp;
 
-use super::{Issuer, TrustedIssuer, Verdict};
+use super::{Claims, Issuer, TrustedIssuer, Verdict};
 use crate::jwt::Unverified;
 use crate::server::authentication::Identity;
 
@@ -107,7 +107,7 @@ fn trusted(change: impl FnOnce(Issuer) -> Issuer, keys: &[Value]) -> TrustedIssu
 
 fn verify(issuer: &TrustedIssuer, token: &str) -> Option<Identity> {
     let token = Unverified::read(token)?;
-    let Ok(Value::Object(claims)) = serde_json::from_slice(&token.claims) else { return None };
+    let claims = Claims::read(&token.claims)?;
     match issuer.verify(&token, &claims, Timestamp::from_ms(NOW_S * 1000)) {
         Verdict::Good(identity) => Some(Identity::clone(&identity)),
         Verdict::Bad => None,

@@ -8,6 +8,7 @@
 
 mod application;
 mod certificate;
+mod claims;
 mod ending;
 mod identity;
 mod issuer;

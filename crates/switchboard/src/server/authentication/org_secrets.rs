@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use aws_lc_rs::hmac;
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest, Sha256};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::audit::AuditEvent;
@@ -42,7 +42,7 @@ struct OrgSecret {
 #[derive(Clone)]
 struct Secret {
     text: Arc<str>,
-    key: hmac::Key,
+    key: TokenKey,
     /// Of the text, by which a reload knows that it is still the same.
     digest: [u8; 32],
     revocation: Revocation,
@@ -52,7 +52,7 @@ impl Secret {
     fn new(text: &str) -> Self {
         Self {
             text: text.into(),
-            key: hmac::Key::new(hmac::HMAC_SHA256, text.as_bytes()),
+            key: TokenKey::new(text),
             digest: Sha256::digest(text).into(),
             revocation: Revocation::possible(),
         }
@@ -60,6 +60,21 @@ impl Secret {
 
     fn is_short(&self) -> bool {
         self.text.len() < SECRET_BYTES_MIN
+    }
+}
+
+/// What tokens are signed with under a secret.
+#[derive(Clone)]
+pub(super) struct TokenKey(Hmac<Sha256>);
+
+impl TokenKey {
+    pub(super) fn new(secret: &str) -> Self {
+        Self(Hmac::new_from_slice(secret.as_bytes()).expect("a key of HMAC may have any length"))
+    }
+
+    /// The signatures are compared in constant time.
+    pub(super) fn has_signed(&self, token: &Unverified<'_>) -> bool {
+        self.0.clone().chain_update(token.signed).verify_slice(&token.signature).is_ok()
     }
 }
 
@@ -115,7 +130,7 @@ impl OrgSecrets {
     /// Whether the organization has signed.
     pub(super) fn verify(&self, org: &str, token: &Unverified<'_>, now: Timestamp) -> Option<OrgSignature> {
         let OrgSecret { newest, previous } = self.0.get(org)?;
-        let fits = |secret: &Secret| hmac::verify(&secret.key, token.signed, &token.signature).is_ok();
+        let fits = |secret: &Secret| secret.key.has_signed(token);
         if fits(newest) {
             return Some(OrgSignature { revocation: newest.revocation.clone(), until: None });
         }

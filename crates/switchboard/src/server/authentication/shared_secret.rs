@@ -9,7 +9,6 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use aws_lc_rs::hmac;
 use http::Uri;
 use http::request::Parts;
 use serde::Deserialize;
@@ -19,8 +18,9 @@ use switchboard_engine::ports::Clock as _;
 use switchboard_engine::system::SystemClock;
 
 use super::Identity;
+use super::claims::Text;
 use super::ending::Revocation;
-use super::org_secrets::{KnownSecrets, OrgSecrets, OrgSignature, SECRET_BYTES_MIN, check_secret};
+use super::org_secrets::{KnownSecrets, OrgSecrets, OrgSignature, SECRET_BYTES_MIN, TokenKey, check_secret};
 use crate::jwt::{Unverified, has_audience, is_name, seconds};
 use crate::reloaded::{ListError, ListOfLines as _, Reload, ReloadedList};
 use crate::server::uri::check_name;
@@ -43,7 +43,7 @@ const ISSUER: &str = "a2a-secret";
 /// ```
 #[derive(Clone, Default)]
 pub struct SharedSecret {
-    global: Option<hmac::Key>,
+    global: Option<TokenKey>,
     orgs: OrgSecrets,
     /// Files of further organizations.
     files: Vec<Arc<ReloadedList<OrgSecrets>>>,
@@ -60,14 +60,15 @@ impl fmt::Debug for SharedSecret {
 
 /// What a token says.
 #[derive(Deserialize)]
-struct Claims {
-    sub: Option<String>,
-    org_domain: Option<String>,
-    iss: Option<String>,
+struct Claims<'a> {
+    #[serde(borrow)]
+    sub: Option<Text<'a>>,
+    org_domain: Option<Text<'a>>,
+    iss: Option<Text<'a>>,
     aud: Option<Value>,
     exp: Option<Value>,
     nbf: Option<Value>,
-    scope: Option<String>,
+    scope: Option<Text<'a>>,
 }
 
 impl SharedSecret {
@@ -75,7 +76,7 @@ impl SharedSecret {
     #[must_use]
     pub fn new(secret: impl AsRef<str>) -> Self {
         let secret = secret.as_ref().trim();
-        let global = (!secret.is_empty()).then(|| hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()));
+        let global = (!secret.is_empty()).then(|| TokenKey::new(secret));
         Self { is_short: global.is_some() && secret.len() < SECRET_BYTES_MIN, global, ..Self::default() }
     }
 
@@ -154,11 +155,11 @@ impl SharedSecret {
             return None;
         }
         let global = self.global.as_ref();
-        let is_shared = global.is_some_and(|key| hmac::verify(key, token.signed, &token.signature).is_ok());
+        let is_shared = global.is_some_and(|key| key.has_signed(token));
         if !is_shared && self.orgs.is_empty() && self.files.is_empty() {
             return None;
         }
-        let claims: Claims = serde_json::from_slice(&token.claims).ok()?;
+        let claims: Claims<'_> = serde_json::from_slice(&token.claims).ok()?;
         let org = claims.org_domain.as_deref().filter(|org| !org.is_empty()).map(str::to_ascii_lowercase);
         let signature = match is_shared {
             true => OrgSignature { revocation: Revocation::default(), until: None },
@@ -209,7 +210,7 @@ impl SharedSecret {
         let is_good = || {
             let token = Unverified::read(token).filter(|token| token.header.alg == "HS256")?;
             self.verify_org(org, &token, now)?;
-            let claims: Claims = serde_json::from_slice(&token.claims).ok()?;
+            let claims: Claims<'_> = serde_json::from_slice(&token.claims).ok()?;
             let now_s = now.as_ms().div_euclid(1000);
             let not_before = claims.nbf.map_or(Some(0), |not_before| seconds(&not_before))?;
             Some(seconds(&claims.exp?)? > now_s && not_before <= now_s)

@@ -10,12 +10,12 @@ use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, COOKIE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::{Map, Value};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{SecurityRequirement, SecurityScheme, Timestamp};
 use switchboard_engine::ports::Clock;
 use switchboard_engine::system::SystemClock;
 
+use super::claims::Claims;
 use super::issuer::{Issuer, TrustedIssuer, Verdict};
 use super::key_set::KeySet;
 use super::schemes::{SchemeSet, Schemes, lacks_scope};
@@ -339,15 +339,13 @@ impl Verifiers {
             return Ok(None);
         }
         let Some(value) = only(&head.headers, &AUTHORIZATION)? else { return Ok(None) };
-        let (scheme, credential) = value.split_once(' ').ok_or(Bad)?;
-        let credential = credential.trim();
-        if scheme.eq_ignore_ascii_case("bearer") {
-            return self.bearer(credential, head, now).map(Some);
+        if let Some(token) = credential_of("bearer", value) {
+            return self.bearer(token, head, now).map(Some);
         }
-        if scheme.eq_ignore_ascii_case("basic") && self.basic {
-            return self.basic(credential).map(Some).ok_or(Bad);
+        match credential_of("basic", value).filter(|_| self.basic) {
+            Some(credential) => self.basic(credential).map(Some).ok_or(Bad),
+            None => Err(Bad),
         }
-        Err(Bad)
     }
 
     fn bearer(&self, token: &str, head: &Parts, now: Timestamp) -> Result<Proof, Failed> {
@@ -396,7 +394,7 @@ impl Verifiers {
         if self.issuers.is_empty() {
             return Err(Bad);
         }
-        let claims: Map<String, Value> = serde_json::from_slice(&token.claims).map_err(|_| Bad)?;
+        let claims = Claims::read(&token.claims).ok_or(Bad)?;
         let issuer = self.issuers.iter().enumerate().find(|(_, issuer)| issuer.is_of(&claims));
         let (place, issuer) = issuer.ok_or(Bad)?;
         // Read before the keys are: a token that is verified with older ones is verified once more.
@@ -467,12 +465,18 @@ fn certificate(head: &Parts, now: Timestamp) -> Found {
     if is_good { Ok(Some((SchemeSet::CERTIFICATE, shown.identity().clone()))) } else { Err(Bad) }
 }
 
+/// What follows the name of a scheme in an `Authorization` header, if it is of this one.
+fn credential_of<'a>(scheme: &str, value: &'a str) -> Option<&'a str> {
+    let (named, credential) = value.split_at_checked(scheme.len())?;
+    named.eq_ignore_ascii_case(scheme).then_some(credential)?.strip_prefix(' ').map(str::trim_ascii)
+}
+
 /// The text of a header that is there at most once.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Failed> {
     let mut given = headers.get_all(name).iter();
     match (given.next(), given.next()) {
         (None, _) => Ok(None),
-        (Some(value), None) => value.to_str().map(Some).map_err(|_| Bad),
+        (Some(value), None) => std::str::from_utf8(value.as_bytes()).map(Some).map_err(|_| Bad),
         (Some(_), Some(_)) => Err(Bad),
     }
 }
