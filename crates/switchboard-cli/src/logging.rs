@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use switchboard::AccessLog;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::JsonFields;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::{ConfigError, Environment, Given, LogFormat, Origin};
 
-use format::{JsonLine, TextLine};
+use format::{LineForm, LogLines};
 use writer::LogWriter;
 
 const DEFAULT_FILTER: &str = "info";
@@ -66,10 +67,12 @@ pub(crate) fn start(format: LogFormat, environment: &Environment) -> Result<Log,
     let filter = EnvFilter::try_new(filter).map_err(|error| Origin::Variable("RUST_LOG").error(error))?;
     let writer =
         LogWriter::stderr().map_err(|error| ConfigError::new(format!("the log cannot be written: {error}")))?;
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer.clone());
-    match format {
-        LogFormat::Text => logs.with_ansi(std::io::stderr().is_terminal()).event_format(TextLine).init(),
-        LogFormat::Json => logs.fmt_fields(JsonFields::new()).event_format(JsonLine).init(),
-    }
+    let form = match format {
+        LogFormat::Text => LineForm::Text { colours: std::io::stderr().is_terminal() },
+        LogFormat::Json => LineForm::Json,
+    };
+    let lines = writer.clone();
+    let lines = LogLines::new(form, move |line, is_urgent| lines.line(line, is_urgent));
+    tracing_subscriber::registry().with(filter).with(lines).init();
     Ok(Log { writer, access: None })
 }

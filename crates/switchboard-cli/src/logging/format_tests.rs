@@ -1,59 +1,38 @@
 //! The lines themselves.
 
-use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use switchboard_core::model::Timestamp;
-use tracing_subscriber::fmt::MakeWriter;
-use tracing_subscriber::fmt::format::JsonFields;
+use tracing_subscriber::layer::SubscriberExt as _;
 
-use super::{JsonLine, TextLine};
+use super::{LineForm, LogLines};
 
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+/// What is logged in this form, each line with whether it is urgent.
+fn lines(form: LineForm, log: impl FnOnce()) -> Vec<(String, bool)> {
+    let written = Arc::new(Mutex::new(Vec::new()));
+    let taken = written.clone();
+    let take = move |line: &[u8], is_urgent| {
+        taken.lock().unwrap().push((String::from_utf8(line.to_vec()).unwrap(), is_urgent));
+    };
+    let subscriber = tracing_subscriber::registry().with(LogLines::new(form, take));
+    tracing::subscriber::with_default(subscriber, log);
+    written.lock().unwrap().clone()
 }
 
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
-
-fn text(is_coloured: bool, log: impl FnOnce()) -> String {
-    let written = Lines::default();
-    let lines = tracing_subscriber::fmt().with_writer(written.clone()).with_ansi(is_coloured).event_format(TextLine);
-    tracing::subscriber::with_default(lines.finish(), log);
-    let bytes = written.0.lock().unwrap().clone();
-    String::from_utf8(bytes).unwrap()
+fn text(colours: bool, log: impl FnOnce()) -> String {
+    lines(LineForm::Text { colours }, log).into_iter().map(|(line, _)| line).collect()
 }
 
 /// The lines as they are read again, without their times.
 fn objects(log: impl FnOnce()) -> Vec<Value> {
-    let written = Lines::default();
-    let lines =
-        tracing_subscriber::fmt().with_writer(written.clone()).fmt_fields(JsonFields::new()).event_format(JsonLine);
-    tracing::subscriber::with_default(lines.finish(), log);
-    let bytes = written.0.lock().unwrap().clone();
     let without_time = |line: &str| {
         let mut line: Value = serde_json::from_str(line).unwrap();
         let time = line.as_object_mut().unwrap().remove("timestamp").unwrap();
         assert!(Timestamp::parse_rfc3339(time.as_str().unwrap()).is_some(), "{time}");
         line
     };
-    std::str::from_utf8(&bytes).unwrap().lines().map(without_time).collect()
+    lines(LineForm::Json, log).iter().map(|(line, _)| without_time(line)).collect()
 }
 
 /// A line of every kind of value.
@@ -73,7 +52,7 @@ fn a_line_of_text_has_time_level_message_and_fields() {
     assert_eq!(
         rest,
         " WARN the message whole=12 below=-3 yes=true part=0.5 text=\"with \\\"quotes\\\"\" shown=as it is debug=[\"a\"] \
-         some=7 type=\"word\"\n"
+         some=7 type=\"word\""
     );
 }
 
@@ -92,7 +71,7 @@ fn a_value_cannot_begin_a_line_or_tell_a_terminal_what_to_do() {
     let log = || tracing::info!(quoted = evil, bare = %evil, "{evil}");
     let line = text(false, log);
     assert_eq!(line.lines().count(), 1, "{line}");
-    assert!(!line.trim_end().chars().any(char::is_control), "{line:?}");
+    assert!(!line.chars().any(char::is_control), "{line:?}");
     assert!(line.contains("über"), "{line}");
     assert_eq!(objects(log)[0]["bare"], evil);
 }
@@ -100,10 +79,10 @@ fn a_value_cannot_begin_a_line_or_tell_a_terminal_what_to_do() {
 #[test]
 fn the_words_of_a_line_may_be_a_field() {
     let log = || tracing::info!(message = "task ended", task = "t-1");
-    assert!(text(false, log).ends_with("  INFO task ended task=\"t-1\"\n"));
+    assert!(text(false, log).ends_with("  INFO task ended task=\"t-1\""));
     assert_eq!(objects(log), [json!({"level": "INFO", "task": "t-1", "message": "task ended"})]);
     let evil = || tracing::info!(message = "said \"no\"\nand left");
-    assert!(text(false, evil).ends_with("  INFO said \"no\"\\nand left\n"));
+    assert!(text(false, evil).ends_with("  INFO said \"no\"\\nand left"));
 }
 
 #[test]
@@ -115,9 +94,36 @@ fn a_line_says_during_which_request_it_was_written() {
         tracing::info!("hello");
     };
     let line = text(false, log);
-    assert!(line.ends_with("  INFO request{id=\"my-own-9\"}: inner: hello\n"), "{line}");
+    assert!(line.ends_with("  INFO request{id=\"my-own-9\"}: inner: hello"), "{line}");
     let spans = json!([{"name": "request", "id": "my-own-9"}, {"name": "inner"}]);
     assert_eq!(objects(log), [json!({"level": "INFO", "message": "hello", "spans": spans})]);
+}
+
+#[test]
+fn a_span_may_learn_more_of_itself() {
+    let log = || {
+        let request = tracing::info_span!("request", id = 9, status = tracing::field::Empty, who = "a");
+        request.record("status", 200);
+        request.in_scope(|| tracing::info!("done"));
+    };
+    let line = text(false, log);
+    assert!(line.ends_with(" INFO request{id=9 who=\"a\" status=200}: done"), "{line}");
+    let span = json!({"name": "request", "id": 9, "who": "a", "status": 200});
+    assert_eq!(objects(log), [json!({"level": "INFO", "message": "done", "spans": [span]})]);
+}
+
+#[test]
+fn warnings_and_errors_are_urgent() {
+    let log = || {
+        tracing::error!("a");
+        tracing::warn!("b");
+        tracing::info!("c");
+        tracing::debug!("d");
+    };
+    for form in [LineForm::Text { colours: true }, LineForm::Json] {
+        let urgent: Vec<bool> = lines(form, log).into_iter().map(|(_, is_urgent)| is_urgent).collect();
+        assert_eq!(urgent, [true, true, false, false]);
+    }
 }
 
 #[test]

@@ -9,8 +9,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use memchr::memchr2;
-use tracing::{Level, Metadata};
-use tracing_subscriber::fmt::MakeWriter;
 
 /// Lines that wait to be written.
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
@@ -61,8 +59,8 @@ impl LogWriter {
         Ok(writer)
     }
 
-    /// Takes one line, which ends with its line break. Other line breaks in it are escaped, so that a text from outside
-    /// cannot look like a line of its own.
+    /// Takes one line, which may end with its line break. Other line breaks in it are escaped, so that a text from outside
+    /// cannot look like a line of its own. An urgent one is written at once.
     pub(crate) fn line(&self, line: &[u8], is_urgent: bool) {
         let body = line.strip_suffix(b"\n").unwrap_or(line);
         let mut queue = self.shared.lock();
@@ -133,36 +131,6 @@ impl Shared {
             self.lock().is_writing = false;
             self.written.notify_all();
         }
-    }
-}
-
-/// What `tracing` writes one line through.
-pub(crate) struct LineWriter<'a> {
-    writer: &'a LogWriter,
-    is_urgent: bool,
-}
-
-impl Write for LineWriter<'_> {
-    /// Called once per line, with all of it.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.writer.line(bytes, self.is_urgent);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for LogWriter {
-    type Writer = LineWriter<'a>;
-
-    fn make_writer(&'a self) -> LineWriter<'a> {
-        LineWriter { writer: self, is_urgent: false }
-    }
-
-    fn make_writer_for(&'a self, metadata: &Metadata<'_>) -> LineWriter<'a> {
-        LineWriter { writer: self, is_urgent: *metadata.level() <= Level::WARN }
     }
 }
 
