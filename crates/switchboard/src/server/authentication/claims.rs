@@ -1,4 +1,4 @@
-//! What the tokens of identity providers say.
+//! What a token says, each claim of which is read only when it is asked for.
 
 use std::borrow::Cow;
 use std::fmt;
