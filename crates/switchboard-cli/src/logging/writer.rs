@@ -1,5 +1,5 @@
 //! Writes log lines without making the server wait: lines are collected in memory and written by a thread of their own, a
-//! few milliseconds' worth at a time. A reader of the log that is too slow costs lines, which are counted, and never a
+//! few hundredths of a second at a time. A reader of the log that is too slow costs lines, which are counted, and never a
 //! request. Lines of a warning or worse are written at once.
 
 use std::fs::{File, OpenOptions};
@@ -13,7 +13,7 @@ use memchr::memchr2;
 /// Lines that wait to be written.
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
 /// How long lines below a warning are collected before they are written.
-const COLLECT: Duration = Duration::from_millis(5);
+const COLLECT: Duration = Duration::from_millis(20);
 
 /// Where lines go. Cheap to clone.
 #[derive(Clone)]
