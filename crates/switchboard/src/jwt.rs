@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64_simd::URL_SAFE_NO_PAD;
+use memchr::{memchr, memrchr};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -22,7 +22,8 @@ pub(crate) struct Unverified<'a> {
     pub(crate) header: Header,
     /// What the signature is over.
     pub(crate) signed: &'a [u8],
-    pub(crate) claims: Vec<u8>,
+    /// What it says, as JSON.
+    pub(crate) claims: String,
     pub(crate) signature: Vec<u8>,
 }
 
@@ -45,28 +46,34 @@ impl Header {
 }
 
 /// `{"alg":"HS256"}`, as the apps of agent-native write it.
-const HS256_ALONE: &str = "eyJhbGciOiJIUzI1NiJ9";
+const HS256_ALONE: &[u8] = b"eyJhbGciOiJIUzI1NiJ9";
 
 impl<'a> Unverified<'a> {
     /// None for what is not a token at all.
-    pub(crate) fn read(token: &'a str) -> Option<Self> {
+    pub(crate) fn read(token: &'a [u8]) -> Option<Self> {
         if token.len() > JWT_BYTES_MAX {
             return None;
         }
-        let (signed, signature) = token.rsplit_once('.')?;
-        let (header, claims) = signed.split_once('.')?;
+        let (signed, signature) = around(token, memrchr(b'.', token)?);
+        let (header, claims) = around(signed, memchr(b'.', signed)?);
         let header = match header {
             // The most common header is compared without parsing it.
             HS256_ALONE => Header { alg: Cow::Borrowed("HS256"), kid: None, typ: None, crit: None },
             header => serde_json::from_slice(&decode(header)?).ok().filter(Header::is_of_access_token)?,
         };
-        Some(Self { header, signed: signed.as_bytes(), claims: decode(claims)?, signature: decode(signature)? })
+        let claims = String::from_utf8(decode(claims)?).ok()?;
+        Some(Self { header, signed, claims, signature: decode(signature)? })
     }
 }
 
 /// A further dot is no letter of base64, so a token of more than three parts is refused here.
-fn decode(part: &str) -> Option<Vec<u8>> {
-    URL_SAFE_NO_PAD.decode(part).ok()
+fn decode(part: &[u8]) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode_to_vec(part).ok()
+}
+
+/// What is before and behind the byte at this place.
+fn around(text: &[u8], place: usize) -> (&[u8], &[u8]) {
+    (&text[..place], &text[place + 1..])
 }
 
 /// Whether one of the audiences of a token is ours: there is one text, or a list of texts.
@@ -101,4 +108,54 @@ pub(crate) fn words(claim: &Value) -> Vec<String> {
 #[cfg(feature = "server")]
 pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= CLAIM_BYTES_MAX && !text.chars().any(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+    use super::Unverified;
+
+    #[test]
+    fn a_token_is_taken_apart_at_its_dots() {
+        let token = b"eyJhbGciOiJFUzI1NiIsImtpZCI6ImEifQ.eyJzdWIiOiJcdTAwNjEifQ._-8";
+        let read = Unverified::read(token).unwrap();
+        assert_eq!((&*read.header.alg, read.header.kid.as_deref()), ("ES256", Some("a")));
+        assert_eq!((&*read.claims, &*read.signature), (r#"{"sub":"\u0061"}"#, &[0xff, 0xef][..]));
+        assert_eq!(read.signed, &token[..token.len() - 4]);
+    }
+
+    #[test]
+    fn what_is_not_three_parts_of_base64_is_no_token() {
+        let (header, not_text) = ("eyJhbGciOiJIUzI1NiJ9", URL_SAFE_NO_PAD.encode(b"{\"a\":\"\xff\"}"));
+        let of = |claims: &str, signature: &str| format!("{header}.{claims}.{signature}");
+        assert!(Unverified::read(of("e30", "").as_bytes()).is_some());
+        for token in [
+            of("e30=", "e30"),
+            of("e30", "e30="),
+            of("e3 0", "e30"),
+            of("e30\n", "e30"),
+            of("e+30", "e30"),
+            of("e/30", "e30"),
+            // The last letter stands for more bits than there are.
+            of("e31", "e30"),
+            of("e30", "e31"),
+            of("e30", "_-9"),
+            of("e", "e30"),
+            of("e30", "e3012"),
+            of("e30.e30", "e30"),
+            of("e30", "ü"),
+            of(&not_text, "e30"),
+            format!("{header}.e30"),
+            format!("{header}..."),
+            header.to_owned(),
+            ".".to_owned(),
+            "..".to_owned(),
+            String::new(),
+        ] {
+            assert!(Unverified::read(token.as_bytes()).is_none(), "{token}");
+        }
+        assert!(Unverified::read(b"\xff\xfe.e30.e30").is_none());
+    }
 }

@@ -125,9 +125,9 @@ impl WebhookServer {
         leeway: Duration,
     ) -> Result<Believed, Disbelief> {
         let (scheme, token) = authorization.split_once(' ').ok_or(Disbelief::Bad)?;
-        let token = Unverified::read(token.trim()).filter(|_| scheme.eq_ignore_ascii_case("bearer"));
+        let token = Unverified::read(token.trim().as_bytes()).filter(|_| scheme.eq_ignore_ascii_case("bearer"));
         let token = token.ok_or(Disbelief::Bad)?;
-        let claims: Map<String, Value> = serde_json::from_slice(&token.claims).map_err(|_| Disbelief::Bad)?;
+        let claims: Map<String, Value> = serde_json::from_str(&token.claims).map_err(|_| Disbelief::Bad)?;
         // Looked at first, so that tokens for others make for no fetch.
         let believed = self.read(&claims, now, leeway).ok_or(Disbelief::Bad)?;
         let algorithm = Algorithm::named(&token.header.alg).ok_or(Disbelief::Bad)?;

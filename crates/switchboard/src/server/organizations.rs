@@ -332,8 +332,8 @@ impl Organizations {
         let (Some(secret), Some(domain)) = (Wanted::text(&wanted.secret), wanted.domain()) else {
             return Err(refusal(StatusCode::BAD_REQUEST, "secret and orgDomain are required"));
         };
-        let read = Unverified::read(token).ok_or_else(|| unauthorized("Malformed JWT"))?;
-        let claims: Value = serde_json::from_slice(&read.claims).map_err(|_| unauthorized("Malformed JWT"))?;
+        let read = Unverified::read(token.as_bytes()).ok_or_else(|| unauthorized("Malformed JWT"))?;
+        let claims: Value = serde_json::from_str(&read.claims).map_err(|_| unauthorized("Malformed JWT"))?;
         let claimed = claims["org_domain"].as_str().map(str::to_ascii_lowercase);
         if claimed.as_ref() != Some(&domain) {
             return Err(unauthorized("JWT org_domain does not match request body"));

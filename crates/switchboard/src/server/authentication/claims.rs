@@ -26,8 +26,8 @@ pub(super) struct Claims<'a>(Vec<(Text<'a>, &'a RawValue)>);
 
 impl<'a> Claims<'a> {
     /// None if this is no object of JSON.
-    pub(super) fn read(json: &'a [u8]) -> Option<Self> {
-        serde_json::from_slice(json).ok()
+    pub(super) fn read(json: &'a str) -> Option<Self> {
+        serde_json::from_str(json).ok()
     }
 
     /// A claim by its name. One that cannot be read is null, so that it is not taken for one that is not there.
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_claim_is_read_when_it_is_asked_for() {
-        let json = br#"{"iss":"https:\/\/a","s\u0075b":"al\"ice","exp":17e8,"realm_access":{"roles":["a","b"]},"a.b":1,"a":{"b":2}}"#;
+        let json = r#"{"iss":"https:\/\/a","s\u0075b":"al\"ice","exp":17e8,"realm_access":{"roles":["a","b"]},"a.b":1,"a":{"b":2}}"#;
         let claims = Claims::read(json).unwrap();
         assert!(claims.is_text("iss", "https://a") && claims.is_text("sub", "al\"ice"));
         assert!(
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_last_of_two_claims_with_one_name_counts() {
-        let claims = Claims::read(br#"{"sub":"a","exp":1,"sub":"b"}"#).unwrap();
+        let claims = Claims::read(r#"{"sub":"a","exp":1,"sub":"b"}"#).unwrap();
         assert!(claims.is_text("sub", "b") && !claims.is_text("sub", "a"));
         assert_eq!(claims.get("sub"), Some(json!("b")));
     }
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_claim_that_cannot_be_read_is_not_missing() {
         let deep = format!("{{\"nbf\":{}{},\"iat\":\"\\ud800\"}}", "[".repeat(200), "]".repeat(200));
-        let claims = Claims::read(deep.as_bytes()).unwrap();
+        let claims = Claims::read(&deep).unwrap();
         assert_eq!((claims.get("nbf"), claims.get("iat")), (Some(Value::Null), Some(Value::Null)));
     }
 
@@ -124,8 +124,7 @@ mod tests {
         for json in
             ["", "[]", "1", "null", "\"a\"", "{", "{}x", r#"{"a":}"#, r#"{"a":1,}"#, r#"{1:2}"#, "{\"a\":\"\n\"}"]
         {
-            assert!(Claims::read(json.as_bytes()).is_none(), "{json}");
+            assert!(Claims::read(json).is_none(), "{json}");
         }
-        assert!(Claims::read(b"{\"a\":\"\xff\"}").is_none());
     }
 }

@@ -106,7 +106,7 @@ fn trusted(change: impl FnOnce(Issuer) -> Issuer, keys: &[Value]) -> TrustedIssu
 }
 
 fn verify(issuer: &TrustedIssuer, token: &str) -> Option<Identity> {
-    let token = Unverified::read(token)?;
+    let token = Unverified::read(token.as_bytes())?;
     let claims = Claims::read(&token.claims)?;
     match issuer.verify(&token, &claims, Timestamp::from_ms(NOW_S * 1000)) {
         Verdict::Good(identity) => Some(Identity::clone(&identity)),

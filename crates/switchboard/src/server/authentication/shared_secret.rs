@@ -159,7 +159,7 @@ impl SharedSecret {
         if !is_shared && self.orgs.is_empty() && self.files.is_empty() {
             return None;
         }
-        let claims: Claims<'_> = serde_json::from_slice(&token.claims).ok()?;
+        let claims: Claims<'_> = serde_json::from_str(&token.claims).ok()?;
         let org = claims.org_domain.as_deref().filter(|org| !org.is_empty()).map(str::to_ascii_lowercase);
         let signature = match is_shared {
             true => OrgSignature { revocation: Revocation::default(), until: None },
@@ -208,9 +208,9 @@ impl SharedSecret {
     /// Whether a token was signed by this organization, names it and is good now, under a secret of its own.
     pub(crate) fn is_of_org(&self, token: &str, org: &str, now: Timestamp) -> bool {
         let is_good = || {
-            let token = Unverified::read(token).filter(|token| token.header.alg == "HS256")?;
+            let token = Unverified::read(token.as_bytes()).filter(|token| token.header.alg == "HS256")?;
             self.verify_org(org, &token, now)?;
-            let claims: Claims<'_> = serde_json::from_slice(&token.claims).ok()?;
+            let claims: Claims<'_> = serde_json::from_str(&token.claims).ok()?;
             let now_s = now.as_ms().div_euclid(1000);
             let not_before = claims.nbf.map_or(Some(0), |not_before| seconds(&not_before))?;
             Some(seconds(&claims.exp?)? > now_s && not_before <= now_s)

@@ -43,7 +43,7 @@ fn head(path: &str) -> Parts {
 }
 
 fn verify_at(secret: &SharedSecret, token: &str, path: &str, now_s: i64) -> Option<SignedCaller> {
-    secret.verify(&Unverified::read(token)?, &head(path), Timestamp::from_ms(now_s * 1000))
+    secret.verify(&Unverified::read(token.as_bytes())?, &head(path), Timestamp::from_ms(now_s * 1000))
 }
 
 fn verify(secret: &SharedSecret, token: &str) -> Option<SignedCaller> {

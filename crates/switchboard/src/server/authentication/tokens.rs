@@ -113,7 +113,7 @@ impl Tokens {
     }
 
     /// Whose token it is.
-    pub(crate) fn find(&self, token: &str) -> Option<Arc<Identity>> {
+    pub(crate) fn find(&self, token: &[u8]) -> Option<Arc<Identity>> {
         let digest: [u8; 32] = Sha256::digest(token).into();
         let key = self.1.as_ref().filter(|(known, _)| is_equal(known, &digest)).map(|(_, identity)| identity.clone());
         key.or_else(|| self.0.read(|list| list.0.get(&digest).cloned()))

@@ -38,7 +38,7 @@ pub(super) struct Verified {
 /// A token of a request, and its hash.
 #[derive(Clone, Copy)]
 pub(super) struct Hashed<'a> {
-    token: &'a str,
+    token: &'a [u8],
     hash: u64,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct VerifiedTokens {
 }
 
 impl VerifiedTokens {
-    pub(super) fn hashed<'a>(&self, token: &'a str) -> Hashed<'a> {
+    pub(super) fn hashed<'a>(&self, token: &'a [u8]) -> Hashed<'a> {
         Hashed { token, hash: self.seed.hash_one(token) }
     }
 
@@ -105,14 +105,18 @@ impl SeenOnce {
 
 /// A token that is kept.
 struct Kept {
-    token: Box<str>,
+    token: Box<[u8]>,
     verified: Verified,
     /// What it counts.
     bytes: usize,
 }
 
 impl Kept {
-    fn new(token: &str, verified: Verified) -> Self {
+    fn is_good(&self, now: Timestamp) -> bool {
+        self.verified.identity.expires.is_none_or(|expires| expires > now)
+    }
+
+    fn new(token: &[u8], verified: Verified) -> Self {
         let bytes = token.len() + size_of::<Self>() + verified.identity.bytes();
         Self { token: token.into(), verified, bytes }
     }
@@ -125,20 +129,20 @@ struct Shard {
 }
 
 impl Shard {
-    fn get(&mut self, token: &str, hash: u64, now: Timestamp) -> Option<Verified> {
-        if !self.young.has(token, hash) {
-            if !self.old.has(token, hash) {
+    fn get(&mut self, token: &[u8], hash: u64, now: Timestamp) -> Option<Verified> {
+        match self.young.find(token, hash) {
+            Some(kept) if kept.is_good(now) => return Some(kept.verified.clone()),
+            Some(_) => {
+                self.young.remove(hash);
                 return None;
             }
-            let kept = self.old.remove(hash)?;
-            self.insert(hash, kept);
+            None => {}
         }
-        let kept = self.young.tokens.get(&hash)?;
-        if kept.verified.identity.expires.is_none_or(|expires| expires > now) {
-            return Some(kept.verified.clone());
-        }
-        self.young.remove(hash);
-        None
+        self.old.find(token, hash)?;
+        let kept = self.old.remove(hash).filter(|kept| kept.is_good(now))?;
+        let verified = kept.verified.clone();
+        self.insert(hash, kept);
+        Some(verified)
     }
 
     fn insert(&mut self, hash: u64, kept: Kept) {
@@ -163,8 +167,8 @@ struct Half {
 }
 
 impl Half {
-    fn has(&self, token: &str, hash: u64) -> bool {
-        self.tokens.get(&hash).is_some_and(|kept| is_equal(kept.token.as_bytes(), token.as_bytes()))
+    fn find(&self, token: &[u8], hash: u64) -> Option<&Kept> {
+        self.tokens.get(&hash).filter(|kept| is_equal(&kept.token, token))
     }
 
     fn remove(&mut self, hash: u64) -> Option<Kept> {

@@ -18,12 +18,12 @@ fn verified(expires_ms: i64) -> Verified {
 
 fn saw(tokens: &VerifiedTokens, token: &str, times: usize) {
     for _ in 0..times {
-        tokens.saw(tokens.hashed(token), verified(1_000));
+        tokens.saw(tokens.hashed(token.as_bytes()), verified(1_000));
     }
 }
 
 fn is_kept(tokens: &VerifiedTokens, token: &str, now: Timestamp) -> bool {
-    tokens.get(tokens.hashed(token), now).is_some()
+    tokens.get(tokens.hashed(token.as_bytes()), now).is_some()
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn long_tokens_and_those_with_many_scopes_are_bounded_by_their_bytes() {
     let identity = Arc::new(Identity::new("alice").scopes((0..8_000).map(|number| number.to_string())));
     let many = Verified { identity, scheme: SchemeSet::SHARED_SECRET, generation: 0 };
     for _ in 0..2 {
-        tokens.saw(tokens.hashed("many"), many.clone());
+        tokens.saw(tokens.hashed(b"many"), many.clone());
     }
     assert!(!is_kept(&tokens, "many", NOW), "it alone is more than a shard keeps");
     assert_eq!(tokens.size(), (count, bytes), "and the others stay");
@@ -83,14 +83,14 @@ fn long_tokens_and_those_with_many_scopes_are_bounded_by_their_bytes() {
 #[test]
 fn a_token_with_the_same_hash_is_another_token() {
     let mut shard = Shard::default();
-    shard.insert(7, Kept::new("one", verified(1_000)));
+    shard.insert(7, Kept::new(b"one", verified(1_000)));
     for other in ["two", "on", "one more", ""] {
-        assert!(shard.get(other, 7, NOW).is_none(), "{other:?}");
+        assert!(shard.get(other.as_bytes(), 7, NOW).is_none(), "{other:?}");
     }
-    assert!(shard.get("one", 7, NOW).is_some());
-    shard.insert(7, Kept::new("two", verified(1_000)));
-    assert!(shard.get("two", 7, NOW).is_some() && shard.get("one", 7, NOW).is_none());
-    assert_eq!(shard.young.bytes, Kept::new("two", verified(1_000)).bytes, "what it replaced is not counted");
+    assert!(shard.get(b"one", 7, NOW).is_some());
+    shard.insert(7, Kept::new(b"two", verified(1_000)));
+    assert!(shard.get(b"two", 7, NOW).is_some() && shard.get(b"one", 7, NOW).is_none());
+    assert_eq!(shard.young.bytes, Kept::new(b"two", verified(1_000)).bytes, "what it replaced is not counted");
 }
 
 #[test]

@@ -301,11 +301,16 @@ impl Verifiers {
                 None => None,
             },
             match query {
-                Some(name) => self.api_key(query_key(head, name)?.as_deref(), SchemeSet::API_KEY_QUERY)?,
+                Some(name) => {
+                    let key = query_key(head, name)?;
+                    self.api_key(key.as_deref().map(str::as_bytes), SchemeSet::API_KEY_QUERY)?
+                }
                 None => None,
             },
             match cookie {
-                Some(name) => self.api_key(cookie_key(&head.headers, name)?, SchemeSet::API_KEY_COOKIE)?,
+                Some(name) => {
+                    self.api_key(cookie_key(&head.headers, name)?.map(str::as_bytes), SchemeSet::API_KEY_COOKIE)?
+                }
                 None => None,
             },
             if self.certificates { certificate(head, now)? } else { None },
@@ -339,16 +344,16 @@ impl Verifiers {
             return Ok(None);
         }
         let Some(value) = only(&head.headers, &AUTHORIZATION)? else { return Ok(None) };
-        if let Some(token) = credential_of("bearer", value) {
+        if let Some(token) = credential_of(b"bearer", value) {
             return self.bearer(token, head, now).map(Some);
         }
-        match credential_of("basic", value).filter(|_| self.basic) {
+        match credential_of(b"basic", value).filter(|_| self.basic) {
             Some(credential) => self.basic(credential).map(Some).ok_or(Bad),
             None => Err(Bad),
         }
     }
 
-    fn bearer(&self, token: &str, head: &Parts, now: Timestamp) -> Result<Proof, Failed> {
+    fn bearer(&self, token: &[u8], head: &Parts, now: Timestamp) -> Result<Proof, Failed> {
         if !self.takes_jwt() {
             return self.token(token).map(|identity| (SchemeSet::BEARER, identity)).ok_or(Bad);
         }
@@ -411,19 +416,19 @@ impl Verifiers {
     }
 
     /// The password is a token, and the name is the principal that it proves.
-    fn basic(&self, credential: &str) -> Option<Proof> {
+    fn basic(&self, credential: &[u8]) -> Option<Proof> {
         let decoded = STANDARD.decode(credential).ok()?;
         let (name, password) = std::str::from_utf8(&decoded).ok()?.split_once(':')?;
-        let identity = self.token(password)?;
+        let identity = self.token(password.as_bytes())?;
         (identity.principal.as_str() == name).then_some((SchemeSet::BASIC, identity))
     }
 
-    fn api_key(&self, key: Option<&str>, scheme: SchemeSet) -> Found {
+    fn api_key(&self, key: Option<&[u8]>, scheme: SchemeSet) -> Found {
         let Some(key) = key else { return Ok(None) };
         self.token(key).map(|identity| Some((scheme, identity))).ok_or(Bad)
     }
 
-    fn token(&self, token: &str) -> Option<Arc<Identity>> {
+    fn token(&self, token: &[u8]) -> Option<Arc<Identity>> {
         self.tokens.as_ref()?.find(token)
     }
 }
@@ -466,17 +471,17 @@ fn certificate(head: &Parts, now: Timestamp) -> Found {
 }
 
 /// What follows the name of a scheme in an `Authorization` header, if it is of this one.
-fn credential_of<'a>(scheme: &str, value: &'a str) -> Option<&'a str> {
+fn credential_of<'a>(scheme: &[u8], value: &'a [u8]) -> Option<&'a [u8]> {
     let (named, credential) = value.split_at_checked(scheme.len())?;
-    named.eq_ignore_ascii_case(scheme).then_some(credential)?.strip_prefix(' ').map(str::trim_ascii)
+    named.eq_ignore_ascii_case(scheme).then_some(credential)?.strip_prefix(b" ").map(<[u8]>::trim_ascii)
 }
 
-/// The text of a header that is there at most once.
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Failed> {
+/// The value of a header that is there at most once. Whether it is text shows when something is made of it.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, Failed> {
     let mut given = headers.get_all(name).iter();
     match (given.next(), given.next()) {
         (None, _) => Ok(None),
-        (Some(value), None) => std::str::from_utf8(value.as_bytes()).map(Some).map_err(|_| Bad),
+        (Some(value), None) => Ok(Some(value.as_bytes())),
         (Some(_), Some(_)) => Err(Bad),
     }
 }
