@@ -52,7 +52,7 @@ pub struct Caller {
     /// Where the call comes from, as far as the server knows: the other end of its connection, which may be a proxy.
     pub address: Option<IpAddr>,
     /// What the credential was issued for. Endpoints decide what a scope allows; the engine asks for none.
-    pub scopes: Vec<String>,
+    pub scopes: Arc<[String]>,
     /// The dialect the call came in; push configs remember it.
     pub dialect: Dialect,
     /// Extension URIs the client asked for.
@@ -76,7 +76,7 @@ impl Caller {
             owner: Owner::default(),
             authenticated: false,
             address: None,
-            scopes: Vec::new(),
+            scopes: Arc::default(),
             dialect: Dialect::V1_0,
             extensions: Vec::new(),
             idempotency_key: None,

@@ -107,7 +107,8 @@ pub(crate) fn words(claim: &Value) -> Vec<String> {
 /// Whether a name in a token may become that of a principal.
 #[cfg(feature = "server")]
 pub(crate) fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.len() <= CLAIM_BYTES_MAX && !text.chars().any(char::is_control)
+    let is_plain = || text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    !text.is_empty() && text.len() <= CLAIM_BYTES_MAX && (is_plain() || !text.chars().any(char::is_control))
 }
 
 #[cfg(test)]

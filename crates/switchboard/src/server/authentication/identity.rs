@@ -1,5 +1,7 @@
 //! What is known of a caller once it has proven who it is.
 
+use std::sync::Arc;
+
 use switchboard_core::call::Owner;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Principal, Tenant, Timestamp};
@@ -25,7 +27,7 @@ pub struct Identity {
     pub tenants: Vec<Tenant>,
     /// What the credential was issued for. The server checks those that a requirement or a skill names
     /// ([`Skill::security`](crate::Skill::security)); the [`Endpoint`](crate::call::Endpoint) that is called finds them in [`Caller::scopes`](crate::call::Caller::scopes).
-    pub scopes: Vec<String>,
+    pub scopes: Arc<[String]>,
     /// Whether the caller may look after what belongs to others: the outbox, and the endpoints in `/metrics`.
     pub operator: bool,
     /// False for a caller of whom nothing is known. Such callers share one principal, and the extended card is not for them.
@@ -46,7 +48,7 @@ impl Identity {
         Self {
             principal,
             tenants: Vec::new(),
-            scopes: Vec::new(),
+            scopes: Arc::default(),
             operator: false,
             authenticated: true,
             issuer: None,

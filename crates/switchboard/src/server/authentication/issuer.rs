@@ -296,15 +296,16 @@ impl TrustedIssuer {
             }
             identity = identity.tenants(tenants);
         }
-        let scopes = scope_claims.iter().filter_map(|name| claims.at(name)).flat_map(|claim| words(&claim));
-        for scope in scopes {
-            if !identity.scopes.contains(&scope) {
-                identity.scopes.push(scope);
+        let mut scopes = Vec::new();
+        for scope in scope_claims.iter().filter_map(|name| claims.at(name)).flat_map(|claim| words(&claim)) {
+            if !scopes.contains(&scope) {
+                scopes.push(scope);
             }
-            if identity.scopes.len() > SCOPES_MAX {
+            if scopes.len() > SCOPES_MAX {
                 return None;
             }
         }
+        identity.scopes = scopes.into();
         identity.operator = operator_scope.as_ref().is_some_and(|scope| identity.scopes.contains(scope));
         Some(identity)
     }

@@ -248,7 +248,7 @@ fn what_the_claims_must_say() {
 fn named(issuer: &TrustedIssuer, claims: &Value) -> Option<(String, Vec<String>, Vec<String>)> {
     let identity = verify(issuer, &RSA.token(&json!({"alg": "RS256", "typ": "JWT", "kid": "rsa"}), claims))?;
     let tenants = identity.tenants.iter().map(|tenant| tenant.as_str().to_owned()).collect();
-    Some((identity.principal.as_str().to_owned(), tenants, identity.scopes))
+    Some((identity.principal.as_str().to_owned(), tenants, identity.scopes.to_vec()))
 }
 
 fn of(iss: &str, aud: &str, change: impl FnOnce(Issuer) -> Issuer) -> TrustedIssuer {

@@ -100,7 +100,7 @@ fn what_a_token_must_say() {
         assert_eq!(verify(&secret, &signed(&claims(changes.clone()), "s3cret")).is_some(), is_good, "{changes}");
     }
     let scoped = verify(&secret, &signed(&claims(json!({"scope": "a:read  b"})), "s3cret")).unwrap();
-    assert_eq!(scoped.identity.scopes, ["a:read", "b"]);
+    assert_eq!(*scoped.identity.scopes, ["a:read", "b"]);
 }
 
 #[test]

@@ -2,9 +2,9 @@
 //! was verified with are replaced. Only good tokens get in here, so strangers cannot fill it; and only those that are seen a second time, so
 //! that callers who sign a new token for each request do not fill it either.
 //!
-//! A token is found by a fast hash, and is the same only if all its bytes are. So an attacker who finds collisions of the hash gains
-//! nothing: two tokens with the same hash are in each other's way, and neither is ever taken for the other. The bytes are compared in constant
-//! time, so that an answer does not tell how much of a guess was right.
+//! A token is found by a fast hash of its end, where its signature is, and is the same only if all its bytes are. So an attacker who
+//! finds collisions of the hash gains nothing: two tokens with the same hash are in each other's way, and neither is ever taken for the
+//! other. The bytes are compared in constant time, so that an answer does not tell how much of a guess was right.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
@@ -23,6 +23,8 @@ const SHARDS: usize = 16;
 const SHARD_TOKENS_MAX: usize = 512;
 /// How many bytes they and the identities of their callers may have together.
 const SHARD_BYTES_MAX: usize = 256 << 10;
+/// How many of its last bytes a token is found by. Two tokens hardly ever end alike: what differs before makes another signature.
+const HASHED_BYTES: usize = 64;
 /// How many of the tokens that were seen once are remembered, by four bytes of their hash.
 const SEEN_ONCE_MAX: usize = 4_096;
 
@@ -52,7 +54,8 @@ pub(super) struct VerifiedTokens {
 
 impl VerifiedTokens {
     pub(super) fn hashed<'a>(&self, token: &'a [u8]) -> Hashed<'a> {
-        Hashed { token, hash: self.seed.hash_one(token) }
+        let end = token.last_chunk::<HASHED_BYTES>().map_or(token, <[u8; HASHED_BYTES]>::as_slice);
+        Hashed { token, hash: self.seed.hash_one(end) }
     }
 
     fn shard(&self, hash: u64) -> &Mutex<Shard> {

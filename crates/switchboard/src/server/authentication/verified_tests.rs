@@ -66,7 +66,7 @@ fn long_tokens_and_those_with_many_scopes_are_bounded_by_their_bytes() {
     let tokens = VerifiedTokens::default();
     let long = "x".repeat(16 << 10);
     for number in 0..SHARDS * 100 {
-        saw(&tokens, &format!("{number} {long}"), 2);
+        saw(&tokens, &format!("{long} {number}"), 2);
     }
     let (count, bytes) = tokens.size();
     assert!(count >= SHARDS && bytes >= count * long.len(), "{count} tokens count {bytes} bytes");

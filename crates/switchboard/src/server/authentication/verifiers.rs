@@ -35,6 +35,12 @@ pub(crate) struct ApiKeyPlaces {
     pub(crate) cookie: Option<String>,
 }
 
+impl ApiKeyPlaces {
+    fn is_empty(&self) -> bool {
+        self.header.is_none() && self.query.is_none() && self.cookie.is_none()
+    }
+}
+
 /// The names of such places, as they were set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ApiKeyNames {
@@ -267,12 +273,16 @@ impl Verifiers {
 
     /// Who sends a request.
     pub(crate) fn identify(&self, head: &Parts, now: Timestamp) -> Result<Identified, Unidentified> {
-        let proofs = self.proofs(head, now).map_err(|failed| match failed {
+        let decided = match self.api_keys.is_empty() && !self.certificates {
+            true => self.authorization(head, now).map(|proof| self.decide(&[proof])),
+            false => self.proofs(head, now).map(|proofs| self.decide(&proofs)),
+        };
+        let decided = decided.map_err(|failed| match failed {
             Bad => Unidentified::Refused(self.refusal()),
             Failed::KeysNeeded(issuer) => Unidentified::KeysNeeded(issuer),
             Failed::NoKeys => Unidentified::Refused(no_keys()),
         })?;
-        self.decide(&proofs).map_err(Unidentified::Refused)
+        decided.map_err(Unidentified::Refused)
     }
 
     /// Who sends a request, once the keys that are missing were fetched.
@@ -318,7 +328,7 @@ impl Verifiers {
     }
 
     /// Whether what was proven is enough, and who the caller is by it.
-    fn decide(&self, proofs: &[Option<Proof>; PLACES]) -> Result<Identified, ProtocolError> {
+    fn decide(&self, proofs: &[Option<Proof>]) -> Result<Identified, ProtocolError> {
         let proven = proofs.iter().flatten().fold(SchemeSet::NONE, |proven, (scheme, _)| proven.and(*scheme));
         let mut lacks = false;
         for requirement in self.schemes.requirements() {
@@ -449,18 +459,16 @@ fn no_keys() -> ProtocolError {
 
 /// The caller by several credentials: the name is that of the first; it may do what it may do by any of them, until the first of
 /// them ends.
-fn together(first: &Identity, proofs: &[Option<Proof>; PLACES], schemes: SchemeSet) -> Identity {
+fn together(first: &Identity, proofs: &[Option<Proof>], schemes: SchemeSet) -> Identity {
     let mut identity = first.clone();
+    let mut scopes = identity.scopes.to_vec();
     for (_, other) in proofs.iter().flatten().filter(|(scheme, _)| schemes.contains(*scheme)) {
         identity.expires = [identity.expires, other.expires].into_iter().flatten().min();
         identity.revocation = identity.revocation.and(&other.revocation);
-        for scope in &other.scopes {
-            if !identity.scopes.contains(scope) {
-                identity.scopes.push(scope.clone());
-            }
-        }
+        let new = other.scopes.iter().filter(|scope| !scopes.contains(scope));
+        scopes.extend(new.cloned().collect::<Vec<_>>());
     }
-    identity
+    Identity { scopes: scopes.into(), ..identity }
 }
 
 /// A connection may last longer than the certificate that it began with.
