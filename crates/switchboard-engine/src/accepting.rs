@@ -5,11 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
 use switchboard_core::call::{Caller, Owner, SendMessage};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Inbound, Opening, Refusal, decide, decide_onto};
-use switchboard_core::model::{AgentCard, Dialect, Json, Message, PushConfig, TaskId, Timestamp, Vocabulary};
+use switchboard_core::model::{
+    AgentCard, AgentName, Dialect, Json, Message, PushConfig, TaskId, Timestamp, Vocabulary,
+};
 
 use crate::commit::{AppendError, Extras, Record, Stage, Step, WriteError, contended};
 use crate::engine_state::{EngineState, Registered};
@@ -20,6 +21,7 @@ use crate::runs::{
     AgentFuture, AttachedRun, Background, Begun, Effects, Idempotency, Replies, Run, RunEnd, RunHold, RunSlot,
     RunStart, Turn, TurnStart, admitted, poll_once,
 };
+use crate::sha256::sha256;
 use crate::supervisor::Unbroken;
 
 /// The result of offering a message.
@@ -528,24 +530,29 @@ pub(crate) fn identify(agent: &Registered, caller: &Caller, message: &Message) -
     if header.is_none() && !by_message {
         return None;
     }
-    let digest: [u8; 32] = Sha256::digest(message.canonical()).into();
-    let mut key = Sha256::new();
-    let owner = &caller.owner;
-    let named = header.unwrap_or(message.message_id.as_str());
-    let kind = if header.is_some() { "key" } else { "message" };
-    for part in [owner.tenant.as_str(), owner.principal.as_str(), agent.name.as_str(), kind, named] {
-        // Each part is preceded by its length, so that different parts cannot hash as the same bytes.
-        key.update((part.len() as u64).to_le_bytes());
-        key.update(part.as_bytes());
-    }
-    if header.is_none() {
-        // The same message id with another body is another message, because simple clients reuse ids.
-        key.update(digest);
-    }
-    Some(Identity { key: key.finalize().into(), digest, strict: header.is_some() })
+    Some(Identity::of(&caller.owner, &agent.name, header, message))
 }
 
 impl Identity {
+    /// Stores keep the key and the digest, so what they are made of cannot change.
+    fn of(owner: &Owner, agent: &AgentName, header: Option<&str>, message: &Message) -> Self {
+        let mut bytes = message.canonical();
+        let digest = sha256(&bytes);
+        bytes.clear();
+        let named = header.unwrap_or(message.message_id.as_str());
+        let kind = if header.is_some() { "key" } else { "message" };
+        for part in [owner.tenant.as_str(), owner.principal.as_str(), agent.as_str(), kind, named] {
+            // Each part is preceded by its length, so that different parts cannot hash as the same bytes.
+            bytes.extend((part.len() as u64).to_le_bytes());
+            bytes.extend(part.as_bytes());
+        }
+        if header.is_none() {
+            // The same message id with another body is another message, because simple clients reuse ids.
+            bytes.extend(digest);
+        }
+        Self { key: sha256(&bytes), digest, strict: header.is_some() }
+    }
+
     /// Refuses a key that was used for another message.
     pub(crate) fn check(&self, accepted: &Accepted, dialect: Dialect) -> Result<(), ProtocolError> {
         if self.strict && accepted.digest != self.digest {
@@ -555,3 +562,7 @@ impl Identity {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "accepting_tests.rs"]
+mod tests;

@@ -26,6 +26,7 @@ pub mod ports;
 pub mod push;
 mod reply_size;
 pub mod runs;
+pub mod sha256;
 pub mod spans;
 pub mod supervisor;
 pub mod system;

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use sha2::{Digest, Sha256};
+use aws_lc_rs::digest::{SHA256, digest};
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{AgentName, TaskId, Timestamp};
 
@@ -211,10 +211,9 @@ impl AuditHash {
     /// The hash of an entry that follows the one with this hash.
     #[must_use]
     pub fn next(&self, record: &str) -> Self {
-        let mut hasher = Sha256::new();
-        hasher.update(self.to_string());
-        hasher.update(record);
-        Self(hasher.finalize().into())
+        let mut hash = [0; 32];
+        hash.copy_from_slice(digest(&SHA256, format!("{self}{record}").as_bytes()).as_ref());
+        Self(hash)
     }
 
     /// Reads 64 hexadecimal digits in lower case.

@@ -9,7 +9,6 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
 use switchboard_core::call::{Caller, Endpoint, Owner, Reply, Request, SendMessage, UpdateStream};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Json, Message, Part, Role, Task, TaskId, TaskState, TraceContext, Update};
@@ -24,6 +23,7 @@ use crate::hops::Hops;
 use crate::ports::calls::{CallRow, CallStatus, CallStep, INLINE_LOOK_MS};
 use crate::ports::store::StoreError;
 use crate::ports::{Callee, CalleeError};
+use crate::sha256::sha256;
 
 /// How many calls one turn may make.
 pub const TURN_CALLS_MAX: usize = 100;
@@ -318,11 +318,10 @@ impl Turn {
     /// The id of the call that is made next. It does not depend on the attempt, nor on the order in which different calls are made.
     fn next_call_id(&self, agent: &str, message: &Message) -> Result<String, AgentCallError> {
         let anonymous = Message { message_id: "".into(), role: Role::User, ..message.clone() };
-        let mut hash = Sha256::new();
-        hash.update((agent.len() as u64).to_be_bytes());
-        hash.update(agent.as_bytes());
-        hash.update(anonymous.canonical());
-        let digest: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let mut bytes = (agent.len() as u64).to_be_bytes().to_vec();
+        bytes.extend(agent.as_bytes());
+        bytes.extend(anonymous.canonical());
+        let digest: String = sha256(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let mut state = self.calls().lock();
         if state.count >= TURN_CALLS_MAX {
             return Err(AgentCallError::TooManyCalls { max: TURN_CALLS_MAX });

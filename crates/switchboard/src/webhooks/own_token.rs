@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use http::Uri;
 use http::uri::Scheme;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use switchboard_engine::ports::{Clock, WebhookCall};
+use switchboard_engine::sha256::sha256;
 
 use crate::random;
 use crate::signing_keys::SigningKeys;
@@ -55,7 +55,7 @@ impl OwnTokens {
             exp: iat + TOKEN_LIFETIME_S,
             jti: &id,
             task_id: call.task_id.as_str(),
-            request_body_sha256: Sha256::digest(&call.body).iter().map(|byte| format!("{byte:02x}")).collect(),
+            request_body_sha256: sha256(&call.body).iter().map(|byte| format!("{byte:02x}")).collect(),
         };
         if let Some(token) = self.keys.current().sign_token(&claims) {
             call.headers.push(("authorization", format!("Bearer {token}")));

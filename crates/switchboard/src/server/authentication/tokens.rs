@@ -6,10 +6,10 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
 use switchboard_core::model::Tenant;
 use switchboard_engine::id_hash::SeededHash;
 use switchboard_engine::ports::audit::AuditEvent;
+use switchboard_engine::sha256::sha256;
 
 use super::Identity;
 use super::ending::Revocation;
@@ -91,7 +91,7 @@ impl Tokens {
         if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err("must be letters, digits and signs of ASCII, without spaces");
         }
-        let digest: [u8; 32] = Sha256::digest(key).into();
+        let digest = sha256(key);
         if self.0.read(|list| list.0.contains_key(&digest)) {
             return Err("is also the token of somebody");
         }
@@ -114,7 +114,7 @@ impl Tokens {
 
     /// Whose token it is.
     pub(crate) fn find(&self, token: &[u8]) -> Option<Arc<Identity>> {
-        let digest: [u8; 32] = Sha256::digest(token).into();
+        let digest = sha256(token);
         let key = self.1.as_ref().filter(|(known, _)| is_equal(known, &digest)).map(|(_, identity)| identity.clone());
         key.or_else(|| self.0.read(|list| list.0.get(&digest).cloned()))
     }
@@ -163,7 +163,7 @@ impl ListOfLines for TokenList {
                 None if token.len() < TOKEN_BYTES_MIN => {
                     return Err(error("the token is shorter than 16 characters; use a long random one"));
                 }
-                None => Sha256::digest(token).into(),
+                None => sha256(token),
             };
             if list.contains_key(&digest) {
                 return Err(error("the same token appears twice"));

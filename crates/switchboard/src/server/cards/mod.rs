@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use sha2::{Digest, Sha256};
 #[cfg(feature = "grpc")]
 use switchboard_core::dialect::json::DecodeLimits;
 use switchboard_core::dialect::json::merge_objects;
@@ -22,6 +21,7 @@ use switchboard_core::dialect::{Dialect, v0_3, v1_0};
 use switchboard_core::model::AgentCardSignature;
 use switchboard_core::model::{AgentCard, AgentInterface, Timestamp};
 use switchboard_engine::ports::Clock;
+use switchboard_engine::sha256::sha256;
 use switchboard_engine::system::SystemClock;
 
 use super::downloads::names;
@@ -194,8 +194,7 @@ struct EncodedCard {
 
 impl EncodedCard {
     fn new(body: Bytes, since: Timestamp, max_age_s: u32) -> Self {
-        let digest = Sha256::digest(&body);
-        let hex: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let hex: String = sha256(&body).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let modified_s = since.as_ms() / 1000;
         let modified = std::time::UNIX_EPOCH + std::time::Duration::from_secs(modified_s.unsigned_abs());
         let text = |text: String| HeaderValue::from_str(&text).expect("digits, hex and dates are legal in headers");

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use sha2::{Digest, Sha256};
 use switchboard_core::model::AgentCardSignature;
+use switchboard_engine::sha256::sha256;
 
 use crate::signed_card::{NON_EMPTY, Payload, payloads_of_0_3, payloads_of_1_0};
 use crate::signing_keys::{Extra, KeySet, Signature, SigningKeys};
@@ -57,11 +57,7 @@ impl CardSigner {
 
     fn signature(&self, keys: &Arc<KeySet>, key_url: Option<&str>, payload: &Payload) -> Option<Signature> {
         let Payload { bytes, is_non_empty } = payload;
-        let mut digest = Sha256::new();
-        digest.update(key_url.unwrap_or_default());
-        digest.update([0, u8::from(*is_non_empty)]);
-        digest.update(bytes);
-        let name: [u8; 32] = digest.finalize().into();
+        let name = sha256([key_url.unwrap_or_default().as_bytes(), &[0, u8::from(*is_non_empty)], bytes].concat());
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&made.keys, keys) || made.signatures.len() >= SIGNATURES_KEPT_MAX {
             *made = Made { keys: keys.clone(), signatures: HashMap::new() };

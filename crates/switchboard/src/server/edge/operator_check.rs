@@ -8,8 +8,8 @@
 use std::fmt;
 
 use http::{HeaderMap, header};
-use sha2::{Digest, Sha256};
 use switchboard_core::error::ProtocolError;
+use switchboard_engine::sha256::sha256;
 
 use crate::server::authentication::{Authentication, Identity};
 use crate::server::edge::shared::Shared;
@@ -20,12 +20,12 @@ pub(crate) struct OperatorKey([u8; 32]);
 
 impl OperatorKey {
     pub(crate) fn new(key: &str) -> Self {
-        Self(Sha256::digest(key).into())
+        Self(sha256(key))
     }
 
     /// Hashes are compared, so the time tells nothing about the key itself.
     fn is_shown_by(&self, headers: &HeaderMap) -> bool {
-        bearer(headers).is_some_and(|shown| <[u8; 32]>::from(Sha256::digest(shown)) == self.0)
+        bearer(headers).is_some_and(|shown| sha256(shown) == self.0)
     }
 }
 

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
 use switchboard_core::call::{BoxFuture, Caller, Owner, Reply, Request};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentName, Task, TaskId, TaskView};
+use switchboard_engine::sha256::sha256;
 
 use crate::server::edge::shared::Mounted;
 
@@ -67,14 +67,14 @@ impl Alias {
 
 /// The id of the task that an owner calls `given` at an agent. It looks like any other id of ours.
 fn own_id(owner: &Owner, agent: &AgentName, given: &TaskId) -> TaskId {
-    let mut hash = Sha256::new();
+    let mut named = Vec::new();
     let parts = ["task alias", owner.tenant.as_str(), owner.principal.as_str(), agent.as_str(), given.as_str()];
     for part in parts {
         // Each part is preceded by its length, so that different parts cannot hash as the same bytes.
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part.as_bytes());
+        named.extend((part.len() as u64).to_le_bytes());
+        named.extend(part.as_bytes());
     }
-    let hash: [u8; 32] = hash.finalize().into();
+    let hash = sha256(named);
     let mut bytes = [0_u8; 16];
     bytes.copy_from_slice(&hash[..16]);
     // Version 8 of RFC 9562: a UUID whose bits the application decides.

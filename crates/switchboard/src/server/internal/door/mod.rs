@@ -11,8 +11,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use sha2::{Digest, Sha256};
 use switchboard_engine::runs::{Call, Turn};
+use switchboard_engine::sha256::sha256;
 use tokio_util::sync::CancellationToken;
 
 use crate::random;
@@ -106,7 +106,7 @@ impl CallDoor {
     pub fn open(&self, turn: &Turn) -> Option<DoorPass> {
         let url = self.inner.place.get()?.url.clone();
         let token = random::secret();
-        let key = hash(&token);
+        let key = sha256(&token);
         let run = AtWork { turn: turn.clone(), calls: Mutex::default(), ended: CancellationToken::new() };
         self.lock().insert(key, Arc::new(run));
         Some(DoorPass { door: self.clone(), key, url, token })
@@ -120,7 +120,7 @@ impl CallDoor {
 
     /// The run that a token is for. Hashes are looked up, so the time tells nothing about tokens.
     fn run(&self, token: &str) -> Option<Arc<AtWork>> {
-        self.lock().get(&hash(token)).cloned()
+        self.lock().get(&sha256(token)).cloned()
     }
 
     /// Whether an address is one of this machine, as far as the door knows it.
@@ -132,10 +132,6 @@ impl CallDoor {
     fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<AtWork>>> {
         self.inner.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn hash(token: &str) -> [u8; 32] {
-    Sha256::digest(token).into()
 }
 
 impl DoorPass {
