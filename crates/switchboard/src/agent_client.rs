@@ -16,6 +16,9 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, ConfigId, Message, Part, PushConfig, Role, Task, TaskId, Update};
 use tokio::time::{Instant, sleep, timeout_at};
 
+#[cfg(feature = "client")]
+use crate::call_agent::Spoken;
+use crate::call_agent::{Answer, CallAgent, CallOptions, FrameStream, Sent};
 use crate::call_error::{CallError, CallErrorKind};
 use crate::random;
 use crate::task_stream::TaskStream;
@@ -54,62 +57,6 @@ pub struct AgentClient {
     agent: Arc<dyn CallAgent>,
     caller: Caller,
     options: CallOptions,
-}
-
-/// What a call has beside its request and its caller.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CallOptions {
-    /// From the beginning of a call to its result, attempts and pauses included.
-    pub(crate) deadline: Option<Duration>,
-    #[cfg(feature = "client")]
-    pub(crate) remote: crate::client::RemoteOptions,
-}
-
-/// The frames of a stream, with the errors of calls.
-pub(crate) type FrameStream = Pin<Box<dyn Stream<Item = Result<Frame, CallError>> + Send>>;
-
-/// What a call is answered with.
-pub(crate) enum Answer {
-    /// Any reply but a stream.
-    Reply(Reply),
-    Stream(FrameStream),
-}
-
-/// The way to an agent.
-pub(crate) trait CallAgent: Send + Sync {
-    fn call<'a>(
-        &'a self,
-        caller: Caller,
-        request: Request,
-        options: &'a CallOptions,
-    ) -> BoxFuture<'a, Result<Answer, CallError>>;
-
-    /// The newest card that is known.
-    fn card(&self) -> Arc<AgentCard>;
-
-    /// The card that a server which mounts the agent shows to everyone.
-    fn public_card(&self) -> Arc<AgentCard> {
-        self.card()
-    }
-
-    /// How a remote agent is called.
-    #[cfg(feature = "client")]
-    fn spoken(&self) -> Option<Spoken> {
-        None
-    }
-}
-
-/// How a remote agent is called.
-#[cfg(feature = "client")]
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Spoken {
-    /// Where calls are sent.
-    pub url: String,
-    /// `JSONRPC`, `HTTP+JSON` or `GRPC`.
-    pub binding: &'static str,
-    /// The version of the protocol; none for the dialect of an older system.
-    pub version: Option<&'static str>,
 }
 
 /// An endpoint in this process.
@@ -168,46 +115,6 @@ impl fmt::Debug for AgentClient {
     }
 }
 
-/// What an agent answered.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Sent {
-    /// The task that the message opened or went on with.
-    Task(Arc<Task>),
-    /// A direct answer, for which there is no task.
-    Message(Arc<Message>),
-}
-
-impl Sent {
-    /// The task, if the answer was one.
-    #[must_use]
-    pub fn into_task(self) -> Option<Arc<Task>> {
-        match self {
-            Self::Task(task) => Some(task),
-            Self::Message(_) => None,
-        }
-    }
-
-    /// The message, if the answer was a direct one.
-    #[must_use]
-    pub fn into_message(self) -> Option<Arc<Message>> {
-        match self {
-            Self::Message(message) => Some(message),
-            Self::Task(_) => None,
-        }
-    }
-
-    /// What was answered in words: the text of a direct answer, else of the artifacts of the task, else of the message of its
-    /// status.
-    #[must_use]
-    pub fn text(&self) -> String {
-        match self {
-            Self::Message(message) => message.text(),
-            Self::Task(task) => task.answer_text(),
-        }
-    }
-}
-
 impl AgentClient {
     /// A client of any endpoint in this process, calling as the anonymous principal.
     #[must_use]
@@ -246,7 +153,7 @@ impl AgentClient {
     /// The same agent, called with these credentials in place of the client's.
     #[cfg(feature = "client")]
     #[must_use]
-    pub fn with_credentials(mut self, credentials: crate::client::Credentials) -> Self {
+    pub fn with_credentials(mut self, credentials: crate::client::credentials::Credentials) -> Self {
         self.options.remote.credentials = Some(credentials);
         self
     }

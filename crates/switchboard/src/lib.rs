@@ -11,6 +11,8 @@ mod agent_client;
 #[cfg(feature = "sqlite")]
 pub mod audit_log;
 #[cfg(any(feature = "client", feature = "server"))]
+mod call_agent;
+#[cfg(any(feature = "client", feature = "server"))]
 mod call_error;
 #[cfg(feature = "client")]
 pub mod client;
@@ -66,7 +68,9 @@ pub use switchboard_core::model::{
 #[cfg(feature = "server")]
 pub use agent::{AgentBuilder, Skill};
 #[cfg(any(feature = "client", feature = "server"))]
-pub use agent_client::{AgentClient, Sent};
+pub use agent_client::AgentClient;
+#[cfg(any(feature = "client", feature = "server"))]
+pub use call_agent::Sent;
 #[cfg(any(feature = "client", feature = "server"))]
 pub use call_error::{CallError, CallErrorKind};
 #[cfg(any(feature = "client", feature = "server"))]

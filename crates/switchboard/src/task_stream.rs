@@ -10,7 +10,7 @@ use futures_core::Stream;
 use switchboard_core::call::Frame;
 use switchboard_core::model::{ContextId, Dialect, Message, Task, TaskId, TaskState, TaskStatus, Timestamp, Update};
 
-use crate::agent_client::{FrameStream, Sent};
+use crate::call_agent::{FrameStream, Sent};
 use crate::call_error::{CallError, CallErrorKind};
 
 /// What comes of a message, or of a task that is followed: the updates one by one, and the task as they leave it.

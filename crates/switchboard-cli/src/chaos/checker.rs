@@ -5,63 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::book::{Book, Record};
 use super::faults::{Faults, Kind};
-use super::ledger::digest;
+use super::found::{Found, Logged, Shown};
 use super::upstream::{self, Upstream};
 use super::wish::{End, INPUT_REQUIRED, is_terminal};
-
-/// What the server says about a task.
-#[derive(Clone, Debug)]
-pub(super) enum Found {
-    Missing,
-    /// It answers with something else.
-    Unreadable(String),
-    There(Shown),
-}
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct Shown {
-    pub(super) state: String,
-    /// The text of its artifacts, as the task itself has them.
-    pub(super) artifacts: Text,
-    /// The text of its status.
-    pub(super) status: String,
-    /// Its whole log, as a stream from the beginning shows it.
-    pub(super) log: Vec<Logged>,
-    /// The text of its artifacts, put together from the log as a client must.
-    pub(super) assembled: Text,
-    /// What was wrong with the stream, if it did not end in order.
-    pub(super) log_trouble: Option<String>,
-}
-
-/// A text of any length, as far as it is kept: there may be very many.
-#[derive(Clone, Debug)]
-pub(super) struct Text {
-    digest: u64,
-    beginning: String,
-}
-
-impl Text {
-    pub(super) fn of(text: &str) -> Self {
-        Self { digest: digest(text.as_bytes()), beginning: text.chars().take(120).collect() }
-    }
-
-    fn is(&self, text: &str) -> bool {
-        self.digest == digest(text.as_bytes())
-    }
-}
-
-impl Default for Text {
-    fn default() -> Self {
-        Self::of("")
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Logged {
-    pub(super) seq: u64,
-    pub(super) digest: u64,
-    pub(super) state: Option<String>,
-}
 
 /// Everything the server says in the end, and what it has done.
 #[derive(Debug, Default)]

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::super::book::Book;
 use super::super::faults::Kind;
+use super::super::found::{Found, Logged, Shown, Text};
 use super::super::ledger::{Entry, digest};
 use super::super::wish::Wish;
-use super::{Evidence, Found, Logged, Shown, Text, check};
+use super::{Evidence, check};
 
 const TASK: &str = "task-1";
 

@@ -8,9 +8,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::checker::{Evidence, Found, Logged, Shown, Text};
+use super::checker::Evidence;
 use super::client::{Client, Events, Next, Trouble};
 use super::crew::Crew;
+use super::found::{Found, Logged, Shown, Text};
 use super::ledger::digest;
 use super::load::{Known, artifacts_text, parts_text};
 use super::wish::{Whom, is_terminal};

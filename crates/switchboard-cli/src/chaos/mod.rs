@@ -17,6 +17,7 @@ pub(crate) mod command;
 mod crew;
 mod dice;
 mod faults;
+mod found;
 mod hooks;
 mod inspect;
 mod killer;

@@ -10,9 +10,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::behind::Behind;
-use super::checker::{Evidence, Found};
+use super::checker::Evidence;
 use super::client::Client;
 use super::crew::Crew;
+use super::found::Found;
 use super::hooks::Hooks;
 use super::inspect::inspect;
 use super::ledger::{Ledger, Writer};

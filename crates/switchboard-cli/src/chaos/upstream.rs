@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::book::Book;
-use super::checker::Found;
 use super::client::{Client, Trouble};
 use super::faults::{Faults, Kind};
+use super::found::Found;
 use super::wish::{CANCELED, Whom, Wish, is_terminal};
 
 const PAGE: u64 = 100;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::super::book::Book;
-use super::super::checker::{Found, Shown};
 use super::super::faults::{Faults, Kind};
+use super::super::found::{Found, Shown};
 use super::super::ledger::Entry;
 use super::super::wish::{CANCELED, COMPLETED, Whom, Wish};
 use super::{Executed, Upstream, check};

@@ -7,7 +7,7 @@
 //! not be by field.
 //! - `message`, `task`, `push`: messages with their parts, tasks with their artifacts, webhooks; `card`, `security`: agent
 //!   cards.
-//! - `call`: requests and replies; `http`: the paths of requests over HTTP+JSON; `error`: error bodies.
+//! - `call`: requests and replies; `http`: requests as each transport sends them, with the paths of HTTP+JSON; `error`: error bodies.
 
 mod call;
 mod card;
@@ -23,8 +23,9 @@ mod task;
 use super::json::NameOrNumber;
 use crate::model::{Role, TaskState};
 
-pub(in crate::dialect) use call::{BareParams, ListTasksParams, PushParams, SendParams, TaskParams, write_outgoing};
+pub(in crate::dialect) use call::{BareParams, ListTasksParams, PushParams, SendParams, TaskParams};
 pub(in crate::dialect) use card::read_card_of;
+pub(in crate::dialect) use http::write_outgoing;
 pub(in crate::dialect) use push::{PushConfig, TaskPushConfig};
 
 pub use call::{write_call, write_send};

@@ -16,7 +16,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{AgentName, TaskId, Timestamp};
 
-use super::task_log::StoreError;
+use super::common::StoreError;
 
 /// The part of a store that keeps the audit log.
 pub trait AuditLog: Send + Sync {

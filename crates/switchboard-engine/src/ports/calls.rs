@@ -9,8 +9,8 @@ use std::sync::Arc;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ContextId, TaskId, Timestamp, TraceContext};
 
+use super::common::{Scope, StoreError, TaskKey};
 use super::storage::CALL_BYTES;
-use super::task_log::{Scope, StoreError, TaskKey};
 
 /// How often it is checked that the run is still at work which looks after a call.
 pub const INLINE_LOOK_MS: i64 = 60_000;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use switchboard_core::model::{Artifact, ArtifactId, Part, PartContent, TaskId};
 
+use super::common::{Scope, TaskKey};
 use super::outline::PartKind;
-use super::task_log::{Scope, TaskKey};
 
 /// An artifact, or one part of it, as it was when a reader opened it.
 #[derive(Clone, Debug)]

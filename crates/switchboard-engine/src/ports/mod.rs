@@ -6,6 +6,8 @@
 pub mod audit;
 pub mod callees;
 pub mod calls;
+pub mod commit;
+pub mod common;
 pub mod deliveries;
 pub mod download;
 pub mod outbox;

@@ -4,7 +4,7 @@
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ConfigId, Dialect, TaskId, Timestamp};
 
-use super::task_log::{DeliveryKey, Scope, StoreError, TaskKey};
+use super::common::{DeliveryKey, Scope, StoreError, TaskKey};
 
 pub trait Outbox: Send + Sync {
     /// Deliveries that wait, are under way or became dead letters, in the order of their keys.

@@ -1,11 +1,12 @@
 //! Runs that should be at work, and the leases on them. A run is taken over by a commit
-//! ([`LeaseChange::Claim`](super::task_log::LeaseChange::Claim)); the methods here only read, or change leases, which are
+//! ([`LeaseChange::Claim`](super::commit::LeaseChange::Claim)); the methods here only read, or change leases, which are
 //! not part of a task's history.
 
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::AgentName;
 
-use super::task_log::{StoreError, StoredHead, TaskKey};
+use super::common::{StoreError, TaskKey};
+use super::task_log::StoredHead;
 
 /// The port for runs and leases, one of the four ports of a store.
 pub trait Runs: Send + Sync {

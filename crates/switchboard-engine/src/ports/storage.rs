@@ -8,8 +8,6 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::Event;
 use switchboard_core::model::Measure;
 
-use super::task_log::{Commit, PushChange, Target};
-
 /// What a record counts by itself: its row and its entries in the indexes.
 pub const TASK_BYTES: u64 = 512;
 /// What a commit counts besides its events.
@@ -128,32 +126,6 @@ impl OverStorage {
     #[must_use]
     pub fn refusal(self) -> ProtocolError {
         ProtocolError::ResourceExhausted { reason: self.reason(), retry_after_s: 0 }
-    }
-}
-
-impl Commit {
-    /// Whether this commit, of so many bytes, is refused if it exceeds a limit. Messages, webhooks and what a run writes while it goes on
-    /// are; claims, requests to cancel and ends of turns are not, unless they are large.
-    #[must_use]
-    pub fn needs_room(&self, bytes: u64) -> bool {
-        let brings =
-            |event: &Event| matches!(event, Event::Received { .. } | Event::Opened { .. } | Event::MessageAdded { .. });
-        let registers = |change: &PushChange| matches!(change, PushChange::Put { .. });
-        bytes > ENDING_BYTES_MAX
-            || matches!(self.target, Target::New { .. })
-            || (self.fence.is_some() && self.head.running)
-            || self.events.iter().any(brings)
-            || self.push.iter().any(registers)
-    }
-
-    /// What this commit counts besides the content of its events: its row, its idempotency key, a new record, and webhooks, of
-    /// which there were `push_configs` before.
-    #[must_use]
-    pub fn bytes_around(&self, push_configs: u32) -> i64 {
-        let task = if matches!(self.target, Target::New { .. }) { TASK_BYTES } else { 0 };
-        let key = if self.accept.is_some() { KEY_BYTES } else { 0 };
-        let webhooks = i64::from(self.head.push_configs) - i64::from(push_configs);
-        (task + COMMIT_BYTES + key).cast_signed() + webhooks * WEBHOOK_BYTES.cast_signed()
     }
 }
 

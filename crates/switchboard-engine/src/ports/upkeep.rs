@@ -5,9 +5,9 @@ use switchboard_core::model::{ConfigId, TaskId, TaskState, Timestamp};
 
 use super::audit::AuditLog;
 use super::calls::Calls;
+use super::common::StoreError;
 use super::share::Share;
 use super::system::ClockRecord;
-use super::task_log::StoreError;
 
 /// The port for maintenance, one of the four ports of a store.
 pub trait Upkeep: Send + Sync {

@@ -9,20 +9,21 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use switchboard_core::call::{Caller, Endpoint, Owner, Reply, Request, SendMessage, UpdateStream};
+use switchboard_core::call::{Caller, Endpoint, Reply, Request, SendMessage, UpdateStream};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{Json, Message, Part, Role, Task, TaskId, TaskState, TraceContext, Update};
+use switchboard_core::model::{Json, Message, Part, Role, Task, TaskId, TaskState, Update};
 use tokio::time::{sleep, timeout};
 
 use super::call_ending::{CALL_CANCEL_MAX, CallEnding, cancel_remote, end_call, hand_over};
+use super::callees::{caller, find_callee};
 use super::run_time::AT_MOST_KEY;
 use super::{AgentCallError, RunEnd, Turn};
 use crate::continuations::look_later;
 use crate::engine_state::EngineState;
 use crate::hops::Hops;
+use crate::ports::Callee;
 use crate::ports::calls::{CallRow, CallStatus, CallStep, INLINE_LOOK_MS};
 use crate::ports::store::StoreError;
-use crate::ports::{Callee, CalleeError};
 use crate::sha256::sha256;
 
 /// How many calls one turn may make.
@@ -30,8 +31,6 @@ pub const TURN_CALLS_MAX: usize = 100;
 /// The pauses between looks at a task whose agent has no streams: the first, each twice the one before, and the longest.
 const CALL_LOOK_FIRST: Duration = Duration::from_millis(250);
 const CALL_LOOK_LONGEST: Duration = Duration::from_secs(5);
-/// How many names are in the answer to a name that is not known.
-const CALLEES_LISTED_MAX: usize = 50;
 
 /// What is said to another agent: a text, parts, or a whole message. Of a message, the role and the id are set by the call; its
 /// `task_id` goes on with a task of the other agent, such as one that asked something back.
@@ -215,7 +214,7 @@ impl Turn {
         if !is_question {
             return Err(ProtocolError::unsupported(format!("{} is not asked in this way", request.operation())));
         }
-        match find(self.engine_arc(), self.owner(), agent).await {
+        match find_callee(self.engine_arc(), self.owner(), agent).await {
             Ok(callee) => callee.endpoint.call(caller(self.owner(), self.trace()), request).await,
             Err(error) => Err(ProtocolError::unsupported(error.to_string())),
         }
@@ -227,7 +226,7 @@ impl Turn {
     /// # Errors
     /// When there is no such agent, or it cannot be called now.
     pub async fn callee(&self, agent: &str) -> Result<Callee, AgentCallError> {
-        find(self.engine_arc(), self.owner(), agent).await
+        find_callee(self.engine_arc(), self.owner(), agent).await
     }
 
     async fn begin_call(
@@ -239,7 +238,7 @@ impl Turn {
         let key = self.committed_key().await?;
         let engine = self.engine_arc().clone();
         let calls = engine.store.calls().ok_or(AgentCallError::NotSupported)?;
-        let callee = find(&engine, self.owner(), name).await?;
+        let callee = find_callee(&engine, self.owner(), name).await?;
         let own = self.record().scope.agent.as_str();
         let hops = Hops::read(self.metadata());
         let hop = hops.arrive(own).and_then(|()| hops.next(own, &callee.id)).map_err(AgentCallError::Hop)?;
@@ -522,24 +521,6 @@ async fn send_and_note(
     }
     note(CallStep::Failed { error: error.to_string() }).await?;
     Err(refused(&callee.id, error))
-}
-
-/// The agent of this name: one of this server, or one outside.
-pub(crate) async fn find(engine: &EngineState, owner: &Owner, name: &str) -> Result<Callee, AgentCallError> {
-    engine.callees.find(owner, name).await.map_err(|error| match error {
-        CalleeError::Unknown => {
-            let mut known = engine.callees.names();
-            known.truncate(CALLEES_LISTED_MAX);
-            AgentCallError::UnknownAgent { agent: name.to_owned(), known }
-        }
-        CalleeError::Unavailable(reason) => AgentCallError::Unreachable { agent: name.to_owned(), reason },
-    })
-}
-
-/// Who calls: the owner of the task whose run makes the call, in the trace of that run.
-pub(crate) fn caller(owner: &Owner, trace: Option<&Arc<TraceContext>>) -> Caller {
-    let authenticated = *owner != Owner::default();
-    Caller { owner: owner.clone(), authenticated, trace: trace.cloned(), ..Caller::anonymous() }
 }
 
 fn refused(agent: &str, error: ProtocolError) -> AgentCallError {

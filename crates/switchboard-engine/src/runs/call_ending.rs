@@ -10,7 +10,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{TaskId, TraceContext};
 use tokio::time::timeout;
 
-use super::call::{caller, find};
+use super::callees::{caller, find_callee};
 use super::{RunEnd, Turn};
 use crate::continuations::look_later;
 use crate::engine_state::EngineState;
@@ -142,7 +142,7 @@ async fn cancel_call(engine: &Arc<EngineState>, row: CallRow) {
     let CallRow { id, scope, agent, remote_task, parent_id, trace, .. } = row;
     if let Some(task) = &remote_task {
         let canceling = async {
-            let callee = find(engine, &scope.owner, &agent).await.map_err(|error| error.to_string())?;
+            let callee = find_callee(engine, &scope.owner, &agent).await.map_err(|error| error.to_string())?;
             cancel_remote(&callee, &scope.owner, task, trace.as_ref()).await.map_err(|error| error.to_string())
         };
         match timeout(CALL_CANCEL_MAX, canceling).await {

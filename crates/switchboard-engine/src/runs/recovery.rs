@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::call_ending::cancel_calls;
 use super::registry::HeldRun;
+use super::run_time::queued_too_long;
 use super::runner::caught;
 use super::{Backoff, Begun, LeftOver, Recovery, Run, RunCounters, RunEnd, RunStart};
 use crate::commit::{Record, WriteError};
@@ -271,11 +272,6 @@ pub(super) fn is_over(head: &Head, now: Timestamp) -> Option<End> {
     let is_paused = head.state == TaskState::AuthRequired;
     let is_late = head.deadline.is_some_and(|deadline| deadline <= now) && !is_paused;
     is_late.then(|| End::Failed(TIMED_OUT.to_owned()))
-}
-
-/// The text for the client of a task that was not started in time.
-pub(super) fn queued_too_long(max_s: u32) -> String {
-    format!("{TIMED_OUT}: it was not started within {max_s} s")
 }
 
 fn whole_ms(duration: Duration) -> u64 {

@@ -27,6 +27,11 @@ pub(crate) const ASK_KEY: &str = "switchboard.runTimeoutSeconds";
 /// what the agent allows is not refused.
 pub(crate) const AT_MOST_KEY: &str = "switchboard.runSecondsMax";
 
+/// The text for the client of a task that was not started in time.
+pub(super) fn queued_too_long(max_s: u32) -> String {
+    format!("{TIMED_OUT}: it was not started within {max_s} s")
+}
+
 impl EngineState {
     /// How long a run for a request with this metadata may take, beginning now.
     pub(crate) fn run_max(

@@ -16,9 +16,9 @@ use switchboard_core::model::{FAILED_UNTOLD, Part, TIMED_OUT, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::ending::mark_invalid_response;
-use super::recovery::queued_too_long;
 use super::registry::{Begun, Guard, RunSlot, Waited};
 use super::run_time::end_pause_in_time;
+use super::run_time::queued_too_long;
 use super::turn::TurnStart;
 use super::{AgentError, AgentFuture, AttachedRun, Background, RunEnd, RunHold, Turn};
 use crate::commit::{Record, WriteError};

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use switchboard_core::model::{TaskId, TaskState};
 
-use super::recovery::{ClaimedRun, End, end_run, queued_too_long, resume_claimed};
+use super::recovery::{ClaimedRun, End, end_run, resume_claimed};
+use super::run_time::queued_too_long;
 use crate::commit::Record;
 use crate::engine_state::EngineState;
 use crate::ports::Dispatch;

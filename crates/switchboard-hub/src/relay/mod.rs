@@ -31,6 +31,7 @@
 
 mod breaker;
 mod card;
+mod counters;
 mod handle;
 mod metrics;
 mod pieces;
@@ -54,7 +55,8 @@ use switchboard::{
 
 pub use breaker::BreakerState;
 use card::ANY_MODE;
-pub use handle::{RelayCounters, RelayHandle};
+pub use counters::RelayCounters;
+pub use handle::RelayHandle;
 pub use metrics::write_metrics;
 pub use pin::{PinnedAgent, card_changes};
 use progress::Progress;

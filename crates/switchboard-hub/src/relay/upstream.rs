@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use super::breaker::{Breaker, Rate};
 use super::card::take_over;
-use super::handle::RelayCounters;
+use super::counters::RelayCounters;
 use super::pin::card_changes;
 use super::{AcceptedCard, CardChanges, RelayError, RelayOptions, Resend};
 

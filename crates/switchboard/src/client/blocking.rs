@@ -15,7 +15,8 @@ use switchboard_core::model::{AgentCard, ConfigId, Message, PushConfig, Task, Ta
 use tokio::sync::mpsc as queue;
 
 use super::{CallTextOptions, Credentials, DiscoveredCard, Invocation, InvokeOptions};
-use crate::agent_client::{AgentClient as AsyncAgentClient, Sent, Spoken};
+use crate::agent_client::AgentClient as AsyncAgentClient;
+use crate::call_agent::{Sent, Spoken};
 use crate::call_error::{CallError, CallErrorKind};
 use crate::task_stream::TaskStream as AsyncTaskStream;
 

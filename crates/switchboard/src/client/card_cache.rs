@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue};
 use switchboard_core::model::AgentCard;
 use tokio::time::Instant;
 
-use super::discovery::DiscoveredCard;
+use super::discovered_card::DiscoveredCard;
 
 /// How long a card is used where its server says nothing about it.
 const KEPT_DEFAULT: Duration = Duration::from_secs(300);

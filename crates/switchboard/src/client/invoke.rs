@@ -12,7 +12,8 @@ use super::asking::{Asking, Looks};
 use super::negotiation::Form;
 use super::task_result::said;
 use super::{Client, Credentials};
-use crate::agent_client::{AgentClient, Sent};
+use crate::agent_client::AgentClient;
+use crate::call_agent::Sent;
 use crate::call_error::CallError;
 use crate::random;
 

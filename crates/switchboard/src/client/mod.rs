@@ -47,7 +47,8 @@ mod bindings;
 pub mod blocking;
 mod call_text;
 mod card_cache;
-mod credentials;
+pub(crate) mod credentials;
+mod discovered_card;
 mod discovery;
 mod http;
 mod interceptor;
@@ -56,6 +57,7 @@ mod limits;
 mod negotiation;
 mod oauth;
 mod remote;
+mod remote_agent;
 mod retry;
 mod signature;
 mod signed_token;
@@ -78,16 +80,17 @@ use bytes::Bytes;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::model::{AgentCard, MessageId};
 
-pub use crate::agent_client::Spoken;
-use crate::agent_client::{AgentClient, CallOptions};
+use crate::agent_client::AgentClient;
+use crate::call_agent::CallOptions;
+pub use crate::call_agent::Spoken;
 use crate::call_error::{CallError, CallErrorKind};
 use crate::outbound::{AddressPolicy, BuildError, Trust};
 use crate::protocol_binding::ProtocolBinding;
 pub use call_text::CallTextOptions;
 use card_cache::CardCache;
 pub use credentials::Credentials;
+pub use discovered_card::{CardReference, DiscoveredCard};
 use discovery::Fetches;
-pub use discovery::{CardReference, DiscoveredCard};
 use http::Http;
 use interceptor::Interceptors;
 pub use interceptor::{Interceptor, Observed, OutgoingRequest, Received};
@@ -95,7 +98,7 @@ pub use invoke::{Invocation, InvokeOptions};
 pub use limits::ClientLimits;
 use negotiation::{Form, Preferences, targets};
 pub use oauth::{AuthorizationLogin, DeviceLogin, DevicePoll, OAuthClient, OAuthLogin, RedirectListener, StoredToken};
-use remote::RemoteAgent;
+use remote_agent::RemoteAgent;
 pub use retry::RetryPolicy;
 use signature::KeySets;
 pub use signature::{CardKeys, KeyError, SignatureStatus};
@@ -110,15 +113,6 @@ pub use webhook_tokens::WebhookServer;
 #[must_use]
 pub fn new_message_id() -> MessageId {
     crate::random::uuid().into()
-}
-
-/// What a call to a remote agent has beside what calls to every agent have.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RemoteOptions {
-    /// In place of the client's.
-    pub(crate) credentials: Option<Credentials>,
-    /// In place of the client's.
-    pub(crate) attempts_max: Option<u32>,
 }
 
 /// Finds agents and calls them. Clones share connections and the cards that were found. The API is in beta: it may change in a

@@ -3,14 +3,12 @@
 use std::cmp::Reverse;
 
 use http::Uri;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use switchboard_core::dialect::Dialect;
 #[cfg(feature = "grpc")]
 use switchboard_core::dialect::Package;
 use switchboard_core::model::{AgentCard, AgentInterface};
 
-use super::discovery::{CardReference, DiscoveredCard};
+use super::discovered_card::{CardReference, DiscoveredCard};
 use crate::call_error::{CallError, CallErrorKind};
 use crate::outbound::check_url;
 use crate::protocol_binding::ProtocolBinding;
@@ -249,46 +247,6 @@ fn nothing_spoken(card: &AgentCard) -> CallError {
     let listed = if listed.is_empty() { "none".to_owned() } else { listed };
     let why = format!("the card of {:?} names no interface that this client speaks and may use: {listed}", card.name);
     CallError::new(CallErrorKind::NoCard, why)
-}
-
-/// What tells the cards of older systems from those of A2A. Of most members only their presence counts.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct CardMembers {
-    #[serde(default)]
-    supported_interfaces: Option<IgnoredAny>,
-    #[serde(default)]
-    additional_interfaces: Option<IgnoredAny>,
-    #[serde(default)]
-    preferred_transport: Option<IgnoredAny>,
-    #[serde(default)]
-    default_input_modes: Option<IgnoredAny>,
-    #[serde(default)]
-    supported_protocols: Option<IgnoredAny>,
-    #[serde(default)]
-    protocol_version: Option<String>,
-    #[serde(default)]
-    url: Option<String>,
-}
-
-/// The dialect of the older system that a card is of; none for a card of A2A.
-pub(super) fn compat_dialect(json: &[u8]) -> Option<Dialect> {
-    let card: CardMembers = serde_json::from_slice(json).ok()?;
-    if card.supported_interfaces.is_some() || card.additional_interfaces.is_some() || card.preferred_transport.is_some()
-    {
-        return None;
-    }
-    if card.supported_protocols.is_some() {
-        return Some(Dialect::Corvid);
-    }
-    let url = card.url.as_deref()?.trim_end_matches('/');
-    match card.protocol_version.as_deref() {
-        _ if url.ends_with("/_agent-native/a2a") => Some(Dialect::AgentNative),
-        Some("0.3") if card.default_input_modes.is_none() => Some(Dialect::AgentNative),
-        Some(_) if url.is_empty() => Some(Dialect::Selectools),
-        None if card.default_input_modes.is_none() => Some(Dialect::Nexus),
-        Some(_) | None => None,
-    }
 }
 
 #[cfg(test)]

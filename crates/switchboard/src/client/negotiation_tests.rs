@@ -6,7 +6,7 @@ use bytes::Bytes;
 use switchboard_core::dialect::Dialect;
 
 use super::{Preferences, ProtocolBinding, targets};
-use crate::client::discovery::{CardReference, DiscoveredCard};
+use crate::client::discovered_card::{CardReference, DiscoveredCard};
 
 const BASE: &str = "http://127.0.0.1:8080/x";
 

@@ -1,10 +1,10 @@
-//! A remote agent: makes calls at the place that its card names, goes on to the next place where the agent is not there, and makes a
+//! The places of a remote agent: makes calls at the one that its card names, goes on to the next where the agent is not there, and makes a
 //! call again where that is safe.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use switchboard_core::call::{BoxFuture, Caller, Reply, Request};
+use switchboard_core::call::{Caller, Request};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::model::{AgentCard, PartContent};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -12,12 +12,10 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::Shared;
 use super::bindings::{Answered, Exchange, Failure};
 use super::credentials::{Proof, Prover};
-use super::discovery::{CardReference, DiscoveredCard};
+use super::discovered_card::{CardReference, DiscoveredCard};
 use super::http::Named;
 use super::negotiation::{Form, Target};
 use super::retry::{Verdict, leaves_open};
-use super::stream::follow;
-use crate::agent_client::{Answer, CallAgent, CallOptions, Spoken};
 use crate::call_error::{CallError, CallErrorKind};
 use crate::idempotent_sends::IDEMPOTENT_SENDS;
 use crate::random;
@@ -27,32 +25,29 @@ const PROOFS_MAX: u32 = 3;
 /// How long an agent is called at another place than the one its card prefers before that one is tried again.
 const PREFERRED_AGAIN: Duration = Duration::from_secs(300);
 
-/// An agent elsewhere.
-pub(super) struct RemoteAgent(Arc<Remote>);
-
 /// What the calls and the streams of an agent share.
 pub(super) struct Remote {
     pub(super) shared: Arc<Shared>,
-    card: Arc<AgentCard>,
+    pub(super) card: Arc<AgentCard>,
     /// Once it was asked for, by this client.
-    extended: Mutex<Option<Arc<AgentCard>>>,
-    targets: Vec<Target>,
-    place: Mutex<Place>,
+    pub(super) extended: Mutex<Option<Arc<AgentCard>>>,
+    pub(super) targets: Vec<Target>,
+    pub(super) place: Mutex<Place>,
     /// Whether a message that is sent again is not taken for a new one.
     pub(super) recognises_repeats: bool,
-    named: Named,
+    pub(super) named: Named,
     /// What its card is kept under.
-    key: Option<String>,
+    pub(super) key: Option<String>,
 }
 
 /// The place that answered last.
 #[derive(Clone, Copy)]
-struct Place {
-    at: usize,
+pub(super) struct Place {
+    pub(super) at: usize,
     since: Instant,
 }
 
-impl RemoteAgent {
+impl Remote {
     pub(super) fn new(
         shared: Arc<Shared>,
         found: &DiscoveredCard,
@@ -64,86 +59,10 @@ impl RemoteAgent {
         let place = Mutex::new(Place { at: 0, since: Instant::now() });
         let recognises_repeats = card.capabilities.extensions.iter().any(|own| own.uri == IDEMPOTENT_SENDS);
         let (extended, named) = (Mutex::new(extended), reference.named());
-        Self(Arc::new(Remote { shared, card, extended, targets, place, recognises_repeats, named, key }))
-    }
-}
-
-impl CallAgent for RemoteAgent {
-    fn call<'a>(
-        &'a self,
-        caller: Caller,
-        request: Request,
-        options: &'a CallOptions,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
-        Box::pin(self.0.call(caller, request, options))
+        Self { shared, card, extended, targets, place, recognises_repeats, named, key }
     }
 
-    fn card(&self) -> Arc<AgentCard> {
-        let extended = self.0.extended.lock().unwrap_or_else(PoisonError::into_inner);
-        extended.as_ref().unwrap_or(&self.0.card).clone()
-    }
-
-    /// Without what is true only of the agent's own address: who signed the card, and what its own callers must present.
-    fn public_card(&self) -> Arc<AgentCard> {
-        Arc::new(AgentCard {
-            signatures: Vec::new(),
-            security_schemes: Vec::new(),
-            security_requirements: Vec::new(),
-            ..(*self.0.card).clone()
-        })
-    }
-
-    fn spoken(&self) -> Option<Spoken> {
-        let target = self.0.targets.get(self.0.place.lock().unwrap_or_else(PoisonError::into_inner).at)?;
-        Some(Spoken { url: target.uri.to_string(), binding: target.form.binding(), version: target.form.version() })
-    }
-}
-
-impl Remote {
-    async fn call(
-        self: &Arc<Self>,
-        mut caller: Caller,
-        mut request: Request,
-        options: &CallOptions,
-    ) -> Result<Answer, CallError> {
-        if let Request::SendMessage(send) | Request::SendStreamingMessage(send) = &mut request {
-            // The same key for every attempt, so that an agent which looks at it accepts the message once. A message id that was made
-            // by others may be that of another message, so it is no key.
-            if send.message.message_id.is_empty() {
-                let id = random::uuid();
-                caller.idempotency_key.get_or_insert_with(|| id.as_ref().to_owned());
-                send.message.message_id = id.into();
-            }
-            caller.idempotency_key.get_or_insert_with(|| random::uuid().as_ref().to_owned());
-        }
-        let credentials = options.remote.credentials.as_ref().unwrap_or(&self.shared.credentials);
-        let prover = Prover::new(credentials.clone(), self.card.clone(), self.named.clone());
-        let limit = options.deadline.unwrap_or_else(|| self.usual_limit(&request));
-        let attempts_max = options.remote.attempts_max.unwrap_or(self.shared.retry.attempts_max);
-        match self.answered_within(&request, &caller, &prover, limit, attempts_max).await? {
-            Answered::Reply(Reply::Card(card)) => {
-                // Boxed, so that the futures of all other calls stay small.
-                Box::pin(self.shared.check_extended_signature(&card)).await?;
-                // What was shown to the credentials of one call is not kept for the calls of others.
-                if let (Some(key), None) = (&self.key, &options.remote.credentials) {
-                    self.shared.cards.extend(key, &self.card.version, card.clone());
-                }
-                *self.extended.lock().unwrap_or_else(PoisonError::into_inner) = Some(card.clone());
-                Ok(Answer::Reply(Reply::Card(card)))
-            }
-            answered => match request {
-                Request::SendStreamingMessage(_) | Request::SubscribeToTask { .. } => {
-                    Ok(Answer::Stream(follow(self.clone(), request, caller, prover, answered)?))
-                }
-                _ => match answered {
-                    Answered::Reply(reply) => Ok(Answer::Reply(reply)),
-                    Answered::Events(_) => Err(CallError::invalid_answer("a stream came in place of one answer")),
-                },
-            },
-        }
-    }
-
-    fn usual_limit(&self, request: &Request) -> Duration {
+    pub(super) fn usual_limit(&self, request: &Request) -> Duration {
         match request {
             Request::SendMessage(_) => self.shared.limits.send,
             _ => self.shared.limits.call,
@@ -161,7 +80,7 @@ impl Remote {
         self.answered_within(request, caller, prover, limit, self.shared.retry.attempts_max).await
     }
 
-    async fn answered_within(
+    pub(super) async fn answered_within(
         &self,
         request: &Request,
         caller: &Caller,

@@ -17,7 +17,7 @@ use super::bindings::{Answered, EventReader, ReceivedUpdate};
 use super::credentials::Prover;
 use super::remote::Remote;
 use super::retry::Verdict;
-use crate::agent_client::FrameStream;
+use crate::call_agent::FrameStream;
 use crate::call_error::{CallError, CallErrorKind};
 use crate::random;
 use crate::task_stream::Seen;

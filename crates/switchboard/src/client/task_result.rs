@@ -2,7 +2,7 @@
 
 use switchboard_core::model::{Role, Task, TaskId, TaskState};
 
-use crate::agent_client::Sent;
+use crate::call_agent::Sent;
 use crate::json;
 
 /// What came of a message, at a glance.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::USER_AGENT;
+#[cfg(feature = "grpc")]
+use http::response;
 use http::{HeaderValue, Request, Response, Uri, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -14,7 +16,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::body::Body;
 use super::connector::{Connector, Resolve, SystemResolver};
-use super::error::{Error, ErrorKind};
+use super::error::{BuildError, Error, ErrorKind};
+#[cfg(feature = "grpc")]
+use super::http2::{Http2Body, Http2Pool};
 use super::limits::RequestLimits;
 use super::policy::AddressPolicy;
 use super::pool::{Connection, Key, Pool};
@@ -22,7 +26,7 @@ use super::redirect;
 use super::target::host_and_port;
 use super::trust::Trust;
 
-pub(super) const AGENT: HeaderValue = HeaderValue::from_static(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
 /// The status line and headers of an answer. Also the size of a read, and so of a chunk of the body.
 const HEAD_BYTES_MAX: usize = 32 * 1_024;
 
@@ -40,7 +44,7 @@ struct Shared {
     connector: Connector,
     pool: Arc<Pool>,
     #[cfg(feature = "grpc")]
-    http2: super::http2::Http2Pool,
+    http2: Http2Pool,
 }
 
 /// What a [`Client`] is built from.
@@ -49,24 +53,6 @@ pub struct ClientBuilder {
     policy: AddressPolicy,
     trust: Trust,
 }
-
-/// Why a client could not be built, in one sentence for the person who configures it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BuildError(String);
-
-impl BuildError {
-    pub(super) fn new(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BuildError {}
 
 impl ClientBuilder {
     /// Which addresses may be called; by default public ones only.
@@ -123,7 +109,7 @@ impl Client {
                 connector,
                 pool: Arc::default(),
                 #[cfg(feature = "grpc")]
-                http2: super::http2::Http2Pool::default(),
+                http2: Http2Pool::default(),
             }),
         }
     }
@@ -172,14 +158,40 @@ impl Client {
         self.shared.http2.close_idle();
     }
 
+    /// Sends a request over HTTP/2, as gRPC needs it, and waits for the head of the answer. It is sent
+    /// once, unless a connection that was there before turns out to be closed; redirects are not followed.
+    ///
+    /// ```no_run
+    /// use bytes::Bytes;
+    /// use switchboard::outbound::{Client, RequestLimits};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let client = Client::builder().build().unwrap();
+    /// let request = http::Request::post("https://agent.example/lf.a2a.v1.A2AService/GetTask")
+    ///     .header("content-type", "application/grpc")
+    ///     .header("te", "trailers")
+    ///     .body(Bytes::from_static(&[0, 0, 0, 0, 0]))
+    ///     .unwrap();
+    /// let (head, mut body) = client.send_http2(request, &RequestLimits::stream()).await.unwrap();
+    /// while let Some(chunk) = body.chunk().await.unwrap() {
+    ///     // Messages, each behind five bytes that say how long it is.
+    ///     # let _ = chunk;
+    /// }
+    /// let status = body.trailers().await.unwrap().and_then(|trailers| trailers.get("grpc-status").cloned());
+    /// # let _ = (head, status);
+    /// # });
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no answer within the limits. The errors of the body come when it is read.
     #[cfg(feature = "grpc")]
-    pub(super) fn connector(&self) -> &Connector {
-        &self.shared.connector
-    }
-
-    #[cfg(feature = "grpc")]
-    pub(super) fn http2(&self) -> &super::http2::Http2Pool {
-        &self.shared.http2
+    pub async fn send_http2(
+        &self,
+        mut request: Request<Bytes>,
+        limits: &RequestLimits,
+    ) -> Result<(response::Parts, Http2Body), Error> {
+        request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
+        self.shared.http2.send(&self.shared.connector, request, limits).await
     }
 
     pub(crate) async fn follow(

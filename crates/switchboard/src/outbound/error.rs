@@ -8,6 +8,24 @@ use std::time::Duration;
 use http::Uri;
 use rustls::CertificateError;
 
+/// Why a client could not be built, in one sentence for the person who configures it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildError(String);
+
+impl BuildError {
+    pub(super) fn new(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BuildError {}
+
 /// Why a call has no answer, or why the rest of an answer did not come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {

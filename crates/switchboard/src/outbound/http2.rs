@@ -16,11 +16,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use h2::{Reason, RecvStream};
-use http::header::USER_AGENT;
 use http::{HeaderMap, Request, Uri, Version, response};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use super::client::{AGENT, Client};
 use super::connector::{Connector, Io};
 use super::error::{Error, ErrorKind, shown_host};
 use super::limits::RequestLimits;
@@ -69,6 +67,47 @@ struct Connection {
 }
 
 impl Http2Pool {
+    /// Sends a request and waits for the head of the answer.
+    pub(super) async fn send(
+        &self,
+        connector: &Connector,
+        request: Request<Bytes>,
+        limits: &RequestLimits,
+    ) -> Result<(response::Parts, Http2Body), Error> {
+        let uri = request.uri().clone();
+        let invalid = |why| Error::unsent(ErrorKind::InvalidRequest, why);
+        host_and_port(&uri).map_err(invalid)?;
+        let key = Key::of(&uri).ok_or_else(|| invalid("URL has no host".to_owned()))?;
+        let host = shown_host(&uri);
+        let sending = self.send_now(connector, request, &uri, &key, &host, limits);
+        let limit = [limits.head, limits.total].into_iter().flatten().min();
+        match limit {
+            Some(limit) => timeout_at(Instant::now() + limit, sending).await.map_err(|_| Error::late(&host, limit))?,
+            None => sending.await,
+        }
+    }
+
+    async fn send_now(
+        &self,
+        connector: &Connector,
+        request: Request<Bytes>,
+        uri: &Uri,
+        key: &Key,
+        host: &str,
+        limits: &RequestLimits,
+    ) -> Result<(response::Parts, Http2Body), Error> {
+        loop {
+            let origin = self.origin(key);
+            let (call, was_there) = origin.connect(connector, uri, limits.connect).await?;
+            let connection = call.connection.clone();
+            match call.exchange(request.clone(), host, limits.idle).await {
+                // Each time, one connection less is left, and a new one is not tried twice.
+                Err(error) if was_there && !error.may_have_arrived() => connection.retire(),
+                outcome => return outcome,
+            }
+        }
+    }
+
     fn origin(&self, key: &Key) -> Arc<Origin> {
         let mut origins = lock(&self.origins);
         close_idle(&mut origins);
@@ -239,7 +278,6 @@ impl Call {
         let mut sender = self.connection.sender.clone().ready().await.map_err(|error| unsent(&error))?;
         let (mut head, body) = request.into_parts();
         head.version = Version::HTTP_2;
-        head.headers.entry(USER_AGENT).or_insert(AGENT);
         let request = Request::from_parts(head, ());
         let (answer, mut sending) = sender.send_request(request, body.is_empty()).map_err(|error| unsent(&error))?;
         if !body.is_empty() {
@@ -275,72 +313,6 @@ pub struct Http2Body {
 impl fmt::Debug for Http2Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http2Body").field("host", &self.host).finish_non_exhaustive()
-    }
-}
-
-impl Client {
-    /// Sends a request over HTTP/2, as gRPC needs it, and waits for the head of the answer. It is sent
-    /// once, unless a connection that was there before turns out to be closed; redirects are not followed.
-    ///
-    /// ```no_run
-    /// use bytes::Bytes;
-    /// use switchboard::outbound::{Client, RequestLimits};
-    ///
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let client = Client::builder().build().unwrap();
-    /// let request = http::Request::post("https://agent.example/lf.a2a.v1.A2AService/GetTask")
-    ///     .header("content-type", "application/grpc")
-    ///     .header("te", "trailers")
-    ///     .body(Bytes::from_static(&[0, 0, 0, 0, 0]))
-    ///     .unwrap();
-    /// let (head, mut body) = client.send_http2(request, &RequestLimits::stream()).await.unwrap();
-    /// while let Some(chunk) = body.chunk().await.unwrap() {
-    ///     // Messages, each behind five bytes that say how long it is.
-    ///     # let _ = chunk;
-    /// }
-    /// let status = body.trailers().await.unwrap().and_then(|trailers| trailers.get("grpc-status").cloned());
-    /// # let _ = (head, status);
-    /// # });
-    /// ```
-    ///
-    /// # Errors
-    /// When there is no answer within the limits. The errors of the body come when it is read.
-    pub async fn send_http2(
-        &self,
-        request: Request<Bytes>,
-        limits: &RequestLimits,
-    ) -> Result<(response::Parts, Http2Body), Error> {
-        let uri = request.uri().clone();
-        let invalid = |why| Error::unsent(ErrorKind::InvalidRequest, why);
-        host_and_port(&uri).map_err(invalid)?;
-        let key = Key::of(&uri).ok_or_else(|| invalid("URL has no host".to_owned()))?;
-        let host = shown_host(&uri);
-        let sending = self.send_http2_now(request, &uri, &key, &host, limits);
-        let limit = [limits.head, limits.total].into_iter().flatten().min();
-        match limit {
-            Some(limit) => timeout_at(Instant::now() + limit, sending).await.map_err(|_| Error::late(&host, limit))?,
-            None => sending.await,
-        }
-    }
-
-    async fn send_http2_now(
-        &self,
-        request: Request<Bytes>,
-        uri: &Uri,
-        key: &Key,
-        host: &str,
-        limits: &RequestLimits,
-    ) -> Result<(response::Parts, Http2Body), Error> {
-        loop {
-            let origin = self.http2().origin(key);
-            let (call, was_there) = origin.connect(self.connector(), uri, limits.connect).await?;
-            let connection = call.connection.clone();
-            match call.exchange(request.clone(), host, limits.idle).await {
-                // Each time, one connection less is left, and a new one is not tried twice.
-                Err(error) if was_there && !error.may_have_arrived() => connection.retire(),
-                outcome => return outcome,
-            }
-        }
     }
 }
 

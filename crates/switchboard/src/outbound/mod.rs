@@ -44,8 +44,8 @@ mod trust;
 pub use body::Body;
 #[cfg(feature = "client")]
 pub(crate) use client::Repeat;
-pub use client::{BuildError, Client, ClientBuilder};
-pub use error::{Error, ErrorKind, TlsFault};
+pub use client::{Client, ClientBuilder};
+pub use error::{BuildError, Error, ErrorKind, TlsFault};
 #[cfg(feature = "grpc")]
 pub use http2::Http2Body;
 pub use limits::RequestLimits;

@@ -15,7 +15,7 @@ use rustls::{
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::client::BuildError;
+use super::error::BuildError;
 
 /// Which certificates a [`Client`](super::Client) trusts. Files are in PEM form and read once, when the client is built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

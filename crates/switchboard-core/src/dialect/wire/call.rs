@@ -4,11 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::{ListTasks, Request, SendMessage};
 use crate::dialect::json::{Check, Int, LazyMember, List, NameOrNumber, Obj, Raw, Text, append};
-use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall};
-use crate::error::ProtocolError;
 use crate::model::{self, ConfigId, Role, TaskId, TaskState};
 
-use super::http::write_http_call;
 use super::message::{Message, texts_of};
 use super::push::{PushConfig, WrittenConfig};
 use super::{PartForm, PushForm, Spelling};
@@ -350,26 +347,6 @@ pub fn write_call(
         }
     };
     Some(if is_1_0 { of_1_0 } else { of_0_3 })
-}
-
-/// A call as it is sent over the transport that it names.
-///
-/// # Errors
-/// [`ProtocolError::UnsupportedOperation`] for a call that this version, which is called `name`, does not have.
-pub(in crate::dialect) fn write_outgoing(
-    call: &OutgoingCall<'_>,
-    spelling: &Spelling,
-    name: &str,
-) -> Result<WrittenCall, ProtocolError> {
-    let written = match call.over {
-        Transport::Http => write_http_call(call.request, call.tenant, spelling),
-        Transport::JsonRpc => {
-            let mut params = Vec::with_capacity(512);
-            let method = write_call(call.request, call.tenant, spelling, &mut params);
-            method.map(|method| WrittenCall::JsonRpc { method, params })
-        }
-    };
-    written.ok_or_else(|| call.not_in(name))
 }
 
 /// Writes a send, as it stands in the params of JSON-RPC and in the body of HTTP.

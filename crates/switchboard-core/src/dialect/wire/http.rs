@@ -1,14 +1,35 @@
-//! The calls as HTTP+JSON sends them: verb, path and query, body. In 1.0 a tenant stands in front of the path, in 0.3 all
-//! paths are below `/v1`.
+//! The calls as they are sent over each transport, and how HTTP+JSON sends them: verb, path and query, body. In 1.0 a tenant stands in
+//! front of the path, in 0.3 all paths are below `/v1`.
 
 use crate::call::{ListTasks, Request, SendMessage};
-use crate::dialect::outgoing::{WrittenCall, push_segment};
+use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall, push_segment};
+use crate::error::ProtocolError;
 use crate::model::{ConfigId, TaskId};
 
-use super::call::{BareParams, put, write_send};
+use super::call::{BareParams, put, write_call, write_send};
 use super::push::{CreateConfig, WrittenConfig};
 use super::{PushForm, Spelling};
 use crate::dialect::json::{Raw, Text};
+
+/// A call as it is sent over the transport that it names.
+///
+/// # Errors
+/// [`ProtocolError::UnsupportedOperation`] for a call that this version, which is called `name`, does not have.
+pub(in crate::dialect) fn write_outgoing(
+    call: &OutgoingCall<'_>,
+    spelling: &Spelling,
+    name: &str,
+) -> Result<WrittenCall, ProtocolError> {
+    let written = match call.over {
+        Transport::Http => write_http_call(call.request, call.tenant, spelling),
+        Transport::JsonRpc => {
+            let mut params = Vec::with_capacity(512);
+            let method = write_call(call.request, call.tenant, spelling, &mut params);
+            method.map(|method| WrittenCall::JsonRpc { method, params })
+        }
+    };
+    written.ok_or_else(|| call.not_in(name))
+}
 
 /// A call as HTTP sends it. None for a call that this version does not have: 0.3 has no list of tasks.
 #[must_use]

@@ -22,7 +22,7 @@ use switchboard_core::model::{AgentCard, AgentCardSignature};
 use tokio::time::Instant;
 
 use super::Shared;
-use super::discovery::DiscoveredCard;
+use super::discovered_card::DiscoveredCard;
 use super::http::Named;
 use crate::call_error::{CallError, CallErrorKind};
 use crate::outbound::{RequestLimits, check_url};

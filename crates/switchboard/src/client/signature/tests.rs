@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 
-use super::super::discovery::DiscoveredCard;
+use super::super::discovered_card::DiscoveredCard;
 use super::{CardKeys, SignatureStatus};
 use crate::signed_card::{Cover, Node, all_members, forms};
 

@@ -10,8 +10,6 @@ use serde_json::value::RawValue;
 use crate::dialect::json::{Members, Object, merge_objects, write_json};
 use crate::model::{Json, JsonLimits, Message};
 
-use super::message::encode_message;
-
 /// The name in a message's metadata of what the model does not keep of it.
 pub const KEY: &str = "selectoolsMessage";
 
@@ -34,12 +32,10 @@ impl Difference<'_> {
 /// The members of a message as they came.
 type SentMembers<'a> = [(Cow<'a, str>, &'a RawValue)];
 
-/// The message with what is needed to write it as it was received. A member that is no acceptable JSON (too deep, or with
+/// The message, which the model writes as `written`, with what is needed to write it as it was received. A member that is no acceptable JSON (too deep, or with
 /// a name twice) is not kept.
-pub(super) fn keep(mut message: Message, sent: &SentMembers<'_>, limits: JsonLimits) -> Message {
-    let mut written = Vec::with_capacity(256);
-    encode_message(&message, &mut written);
-    let Some(Members(written)) = std::str::from_utf8(&written).ok().and_then(Members::read) else { return message };
+pub(super) fn keep(mut message: Message, written: &[u8], sent: &SentMembers<'_>, limits: JsonLimits) -> Message {
+    let Some(Members(written)) = std::str::from_utf8(written).ok().and_then(Members::read) else { return message };
     let last = |members: &SentMembers<'_>, name: &str| {
         members.iter().rfind(|(known, _)| known == name).map(|(_, value)| value.get().to_owned())
     };

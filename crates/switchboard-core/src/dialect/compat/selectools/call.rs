@@ -11,7 +11,7 @@ use crate::error::ProtocolError;
 use crate::model::{Message, Part, Role, TaskId};
 
 use super::error::not_a_text;
-use super::message::{MemberList, encode_sent_message, member, object, read_part, string};
+use super::message::{MemberList, encode_message, encode_sent_message, member, object, read_part, string};
 use super::{NAME, as_received};
 
 /// What can be asked.
@@ -94,9 +94,11 @@ fn send_message(params: &MemberList<'_>, limits: &DecodeLimits) -> Result<SendMe
     let mut sent = Message::new(role, id(&message, "messageId").unwrap_or_default(), parts);
     sent.context_id = id(&message, "contextId").or_else(|| id(params, "contextId")).map(Into::into);
     sent.metadata = object(&mut check, "message", &message);
+    let mut written = Vec::with_capacity(256);
+    encode_message(&sent, &mut written);
     check.finish(SendMessage {
         open_as: None,
-        message: as_received::keep(sent, &message, limits.json),
+        message: as_received::keep(sent, &written, &message, limits.json),
         accepted_output_modes: Vec::new(),
         push_config: None,
         history_length: None,
