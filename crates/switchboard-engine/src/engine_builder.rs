@@ -9,7 +9,7 @@ use switchboard_core::call::{BoxFuture, Owner};
 use switchboard_core::model::AgentName;
 use tokio::sync::Notify;
 
-use crate::audit::{AuditLevel, Auditor};
+use crate::auditor::{AuditLevel, Auditor};
 use crate::budget::Budget;
 use crate::clock_guard::ClockGuard;
 use crate::engine::{AgentEndpoint, Engine};

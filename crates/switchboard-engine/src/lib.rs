@@ -8,6 +8,7 @@
 
 mod accepting;
 mod audit;
+mod auditor;
 pub mod budget;
 mod clock_guard;
 mod commit;
@@ -20,6 +21,7 @@ mod health;
 pub mod hops;
 pub mod id_hash;
 pub mod limits;
+mod live_task;
 pub mod memory;
 mod operations;
 pub mod ports;
@@ -35,7 +37,7 @@ mod watching;
 #[cfg(feature = "contract")]
 pub mod contract;
 
-pub use audit::AuditLevel;
+pub use auditor::AuditLevel;
 pub use engine::{Engine, QueueAges};
 pub use engine_builder::EngineBuilder;
 pub use engine_state::{Counters, CurrentCard, Registered};

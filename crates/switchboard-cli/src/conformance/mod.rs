@@ -1,13 +1,13 @@
 //! `switchboard conformance`: checks a live agent against the specification, on every binding and version that its card declares.
 //!
-//! `catalog` is the list of checks and `checks` their code, one file for each area. A check works on a `bench`: an interface of the
+//! `check` says what a check is; `checks` is the list of them and their code, one file for each area. A check works on a `bench`: an interface of the
 //! agent, and calls to it over `wire`, which speaks raw requests so that faults are seen and not smoothed over. `report` says what
 //! was found, with the `sentences` of the specification.
 
 pub(crate) mod args;
 pub(crate) mod bench;
 pub(crate) mod card;
-mod catalog;
+mod check;
 mod checks;
 mod receiver;
 mod report;
@@ -31,7 +31,7 @@ use crate::output;
 use args::{Agent, ConformanceArgs, Format};
 use bench::{Bench, Finding, Texts};
 use card::Card;
-use catalog::{Check, Level, Run};
+use check::{Check, Level, Run};
 use receiver::Receiver;
 use report::{Outcome, Report, Status};
 use wire::{Interface, Wire};
@@ -102,12 +102,12 @@ async fn check(args: &ConformanceArgs, environment: &Environment) -> Result<Repo
 fn chosen(only: &[String]) -> Result<Vec<&'static Check>, String> {
     let is_named = |check: &Check, name: &str| check.id == name || check.id.starts_with(&format!("{name}-"));
     for name in only {
-        if !catalog::all().any(|check| is_named(check, name)) {
+        if !checks::all().any(|check| is_named(check, name)) {
             return Err(format!("--only {name}: there is no such check; `switchboard conformance --list` names them"));
         }
     }
     let is_chosen = |check: &&Check| only.is_empty() || only.iter().any(|name| is_named(check, name));
-    Ok(catalog::all().filter(is_chosen).collect())
+    Ok(checks::all().filter(is_chosen).collect())
 }
 
 async fn check_card(
@@ -160,7 +160,7 @@ fn judged(level: Level, checked: bench::Checked) -> Status {
 
 /// What is wrong with a card by the checks that look at nothing else: the rule, what was expected, and what came.
 pub(crate) fn card_faults(card: &Card) -> Vec<(&'static str, String, String)> {
-    let of_cards = catalog::all().filter(|check| check.level == Level::Must);
+    let of_cards = checks::all().filter(|check| check.level == Level::Must);
     let faults = of_cards.filter_map(|check| match check.run {
         Run::Card(run) => match run(card) {
             Err(Finding::Fault { expected, came }) => Some((check.rule, expected, came)),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::card::Card;
-use super::catalog::{Check, KIT};
+use super::check::{Check, KIT};
 use super::checks::AREAS;
 use super::sentences;
 use super::wire::{Interface, shown};

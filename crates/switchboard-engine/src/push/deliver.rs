@@ -5,45 +5,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_core::lifecycle::updates;
+use switchboard_core::lifecycle::{Event, updates};
 use switchboard_core::model::{PushBody, TraceContext};
-use tokio::time::Instant;
 
+use super::backoff::backoff_ms;
+use super::claimed::ClaimedDelivery;
 use super::endpoint_queues::CallResult;
 use super::payload::{Payload, delivery_id, encode, headers, newest_state, scheme_without_credentials, whole_task};
 use crate::engine_state::{Counters, EngineState};
-use crate::limits::Limits;
-use crate::ports::store::{Delivery, DeliveryOutcome, StoreError};
+use crate::ports::store::{Delivery, DeliveryOutcome, StoreError, TaskKey};
 use crate::ports::trace::{SpanKind, attribute};
 use crate::ports::{WebhookAnswer, WebhookCall, WebhookError};
 use crate::spans::OpenSpan;
 
 /// How many commits are read for one delivery before its cursor advances.
 const PAGE_COMMITS: usize = 32;
-
-/// A delivery that this process has claimed for a limited time.
-pub(crate) struct ClaimedDelivery {
-    pub(super) delivery: Delivery,
-    pub(super) at: Instant,
-}
-
-impl ClaimedDelivery {
-    /// How long a claim lasts. It outlasts every post that begins while it is fresh, so no other process delivers
-    /// meanwhile.
-    pub(super) fn lasts_ms(limits: &Limits) -> u32 {
-        limits.delivery_timeout_ms.saturating_mul(4)
-    }
-
-    /// Whether the delivery has waited too long to begin, so that the claim should be released.
-    pub(super) fn is_stale(&self, limits: &Limits) -> bool {
-        self.at.elapsed() > Duration::from_millis(limits.delivery_timeout_ms.into())
-    }
-
-    /// Whether one more post can end within the claim.
-    pub(super) fn is_fresh(&self, limits: &Limits) -> bool {
-        self.at.elapsed() < 2 * Duration::from_millis(limits.delivery_timeout_ms.into())
-    }
-}
 
 /// Posts what is due. A probe posts only one update, because other deliveries wait for its result.
 pub(super) async fn deliver(
@@ -267,29 +243,25 @@ pub(super) fn parked(engine: &EngineState, delivery: &Delivery, delivered_seq: u
     DeliveryOutcome::Parked { delivered_seq, error }
 }
 
-/// Milliseconds until attempt number `failures + 1`. `dice` is any number; it picks a point in the upper half of the
-/// pause.
-#[must_use]
-pub(crate) fn backoff_ms(failures: u32, min_ms: u32, max_ms: u32, dice: u64) -> i64 {
-    let doubled = u64::from(min_ms) << failures.saturating_sub(1).min(31);
-    let full = doubled.min(u64::from(max_ms)).max(1);
-    let half = full / 2;
-    i64::try_from(half + dice % (full - half + 1)).unwrap_or(i64::MAX)
-}
+impl EngineState {
+    /// Remembers the trace of a task whose first commit was read.
+    fn note_opening(&self, key: TaskKey, events: &[Event]) -> Option<Arc<TraceContext>> {
+        let opened = events.iter().find_map(|event| match event {
+            Event::Opened { inbound, .. } => Some(inbound.trace.clone()),
+            _ => None,
+        });
+        let trace = opened.flatten();
+        self.webhook_traces.put(key, trace.clone());
+        trace
+    }
 
-#[cfg(test)]
-mod tests {
-    use super::backoff_ms;
-
-    #[test]
-    fn it_doubles_stays_in_bounds_and_spreads() {
-        for failures in 1..60 {
-            for dice in [0, 1, 17, u64::MAX] {
-                let ms = backoff_ms(failures, 500, 300_000, dice);
-                let full = (500u64 << (failures - 1).min(31)).min(300_000);
-                assert!((full / 2..=full).contains(&ms.unsigned_abs()), "{failures} {dice}: {ms}");
-            }
+    /// The trace that the webhooks of a task belong to. If its log cannot be read, they belong to none.
+    async fn webhook_trace(&self, key: TaskKey) -> Option<Arc<TraceContext>> {
+        if let Some(known) = self.webhook_traces.get(key) {
+            return known;
         }
-        assert_ne!(backoff_ms(4, 500, 300_000, 1), backoff_ms(4, 500, 300_000, 999));
+        let page = self.store.log(key, 0, 1).await.ok()?;
+        let first = page.commits.first()?;
+        self.note_opening(key, &first.events)
     }
 }

@@ -15,7 +15,8 @@ use switchboard_core::model::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::deliver::{ClaimedDelivery, deliver, parked};
+use super::claimed::ClaimedDelivery;
+use super::deliver::{deliver, parked};
 use super::endpoint_queues::{CallResult, Disposition, EndpointQueues, WebhookEndpoint};
 use crate::engine_state::{Counters, EngineState};
 use crate::id_hash::IdHash;

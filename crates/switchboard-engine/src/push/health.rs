@@ -3,7 +3,7 @@
 
 use switchboard_core::model::Timestamp;
 
-use super::deliver::backoff_ms;
+use super::backoff::backoff_ms;
 
 /// When a circuit opens, and how often it is probed.
 #[derive(Clone, Copy, Debug)]

@@ -3,6 +3,8 @@
 //! whether it is up, and `owner_shares` whose turn it is), and `deliver` posts each `payload` in order and advances the cursor. A receiver that fails is
 //! tried again later and never delays a run, a stream or another receiver. `outbox` shows deliveries to operators.
 
+mod backoff;
+mod claimed;
 mod deliver;
 mod dispatch;
 mod endpoint_queues;
@@ -26,7 +28,7 @@ pub(crate) use registering::put_config;
 pub(crate) use traces::WebhookTraces;
 
 /// The queues that decide which endpoint may be called now; shared by the delivery loop and the operator's view.
-pub(crate) type SharedEndpointQueues = Mutex<endpoint_queues::EndpointQueues<deliver::ClaimedDelivery>>;
+pub(crate) type SharedEndpointQueues = Mutex<endpoint_queues::EndpointQueues<claimed::ClaimedDelivery>>;
 
 pub(crate) fn endpoint_queues(limits: &Limits) -> SharedEndpointQueues {
     let rules = health::Rules {

@@ -4,10 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use switchboard_core::lifecycle::Event;
 use switchboard_core::model::TraceContext;
 
-use crate::engine_state::EngineState;
 use crate::id_hash::IdHash;
 use crate::ports::store::TaskKey;
 
@@ -21,40 +19,17 @@ type Traces = HashMap<TaskKey, Option<Arc<TraceContext>>, IdHash>;
 pub(crate) struct WebhookTraces(Mutex<(Traces, Traces)>);
 
 impl WebhookTraces {
-    fn get(&self, key: TaskKey) -> Option<Option<Arc<TraceContext>>> {
+    pub(super) fn get(&self, key: TaskKey) -> Option<Option<Arc<TraceContext>>> {
         let halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         halves.0.get(&key).or_else(|| halves.1.get(&key)).cloned()
     }
 
-    fn put(&self, key: TaskKey, trace: Option<Arc<TraceContext>>) {
+    pub(super) fn put(&self, key: TaskKey, trace: Option<Arc<TraceContext>>) {
         let mut halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if halves.0.len() >= TRACED_TASKS_MAX / 2 {
             halves.1 = std::mem::take(&mut halves.0);
         }
         halves.0.insert(key, trace);
-    }
-}
-
-impl EngineState {
-    /// Remembers the trace of a task whose first commit was read.
-    pub(super) fn note_opening(&self, key: TaskKey, events: &[Event]) -> Option<Arc<TraceContext>> {
-        let opened = events.iter().find_map(|event| match event {
-            Event::Opened { inbound, .. } => Some(inbound.trace.clone()),
-            _ => None,
-        });
-        let trace = opened.flatten();
-        self.webhook_traces.put(key, trace.clone());
-        trace
-    }
-
-    /// The trace that the webhooks of a task belong to. If its log cannot be read, they belong to none.
-    pub(super) async fn webhook_trace(&self, key: TaskKey) -> Option<Arc<TraceContext>> {
-        if let Some(known) = self.webhook_traces.get(key) {
-            return known;
-        }
-        let page = self.store.log(key, 0, 1).await.ok()?;
-        let first = page.commits.first()?;
-        self.note_opening(key, &first.events)
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::super::bench::{
     Bench, Checked, NO_EXTENDED_CARD, TASK_NOT_FOUND, UNSUPPORTED_OPERATION, fault, hold, shown_json, skip, text_of,
 };
-use super::super::catalog::{Check, EVERYWHERE, JSON, Needs, V1};
+use super::super::check::{Check, EVERYWHERE, JSON, Needs, V1};
 use super::super::wire::{Binding, Meaning, Operation, Options, Reply};
 use super::{each, must, should};
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::bench::{
     Bench, Checked, Finding, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, fault, hold, shown_head, shown_json,
 };
-use super::super::catalog::{Check, EVERYWHERE, GRPC, GRPC_V1, HTTP_JSON, HTTP_JSON_V1, JSONRPC, JSONRPC_V1};
+use super::super::check::{Check, EVERYWHERE, GRPC, GRPC_V1, HTTP_JSON, HTTP_JSON_V1, JSONRPC, JSONRPC_V1};
 use super::super::wire::http::{http_json_meaning, jsonrpc_meaning};
 use super::super::wire::{Binding, Meaning, Operation, Options, Raw, Refused, Reply, Version, shown};
 use super::{each, may, must, should};

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::bench::{Checked, Finding, fault, hold, shown_head, shown_json, skip};
 use super::super::card::{Card, Signatures, protected_header};
-use super::super::catalog::{CARD, Check, Run};
+use super::super::check::{CARD, Check, Run};
 use super::super::wire::{Raw, shown};
 use super::{may, must, should};
 

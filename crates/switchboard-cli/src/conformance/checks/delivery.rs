@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::super::bench::{Bench, Checked, Delivered, Finding, as_skip, fault, hold, shown_json, skip, text_of};
-use super::super::catalog::{Check, EVERYWHERE, Needs, V1};
+use super::super::check::{Check, EVERYWHERE, Needs, V1};
 use super::super::receiver::Delivery;
 use super::super::wire::forms::{Form, Payload};
 use super::super::wire::{Operation, Version, shown};

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::super::bench::{Bench, Checked, fault, hold, shown_json, skip};
-use super::super::catalog::{Check, EVERYWHERE, Needs};
+use super::super::check::{Check, EVERYWHERE, Needs};
 use super::super::wire::{Meaning, Operation, Options};
 use super::{each, must};
 

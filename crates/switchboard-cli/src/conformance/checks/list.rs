@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use switchboard_core::model::Timestamp;
 
 use super::super::bench::{Bench, Checked, Finding, INVALID_PARAMS, fault, hold, shown_json, skip};
-use super::super::catalog::{Check, JSON_V1, V1};
+use super::super::check::{Check, JSON_V1, V1};
 use super::super::wire::Operation;
 use super::super::wire::forms::State;
 use super::{each, must, should};

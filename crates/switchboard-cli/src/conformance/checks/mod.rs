@@ -13,7 +13,7 @@ mod streams;
 mod tasks;
 mod versions;
 
-use super::catalog::{Check, Level, Needs, Run, Scope};
+use super::check::{Check, Level, Needs, Run, Scope};
 
 /// Every area with its checks, in the order in which they are made.
 pub(crate) const AREAS: &[(&str, &[Check])] = &[
@@ -30,6 +30,11 @@ pub(crate) const AREAS: &[(&str, &[Check])] = &[
     ("What each binding has of its own", bindings::CHECKS),
     ("All interfaces alike", equal::CHECKS),
 ];
+
+/// All checks of all areas.
+pub(crate) fn all() -> impl Iterator<Item = &'static Check> {
+    AREAS.iter().flat_map(|(_, checks)| checks.iter())
+}
 
 const fn check(
     level: Level,
@@ -86,7 +91,7 @@ impl Check {
 /// A check that is an `async fn` of a bench.
 macro_rules! each {
     ($check:path) => {
-        $crate::conformance::catalog::Run::Interface(|bench| Box::pin($check(bench)))
+        $crate::conformance::check::Run::Interface(|bench| Box::pin($check(bench)))
     };
 }
 use each;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::bench::{
     Bench, Checked, Finding, PUSH_NOT_SUPPORTED, TASK_NOT_FOUND, as_skip, fault, hold, shown_json, skip, text_of,
 };
-use super::super::catalog::{Check, EVERYWHERE, Needs, V1};
+use super::super::check::{Check, EVERYWHERE, Needs, V1};
 use super::super::wire::{Meaning, Operation};
 use super::{each, must};
 

@@ -6,7 +6,7 @@ use super::super::bench::{
     Bench, CONTENT_TYPE_NOT_SUPPORTED, Checked, INVALID_PARAMS, TASK_NOT_FOUND, UNSUPPORTED_OPERATION, as_skip, fault,
     hold, message, result_of, shown_json, skip, text_of,
 };
-use super::super::catalog::{Check, EVERYWHERE, JSON, JSONRPC, V1};
+use super::super::check::{Check, EVERYWHERE, JSON, JSONRPC, V1};
 use super::super::wire::forms::{Form, Payload, State};
 use super::super::wire::{Meaning, Operation};
 use super::{each, must, should};

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::bench::{Bench, Checked, Finding, fault, hold, shown_json, skip};
-use super::super::catalog::{Check, EVERYWHERE, JSON_V1, V1};
+use super::super::check::{Check, EVERYWHERE, JSON_V1, V1};
 use super::super::wire::forms::{Form, Payload};
 use super::super::wire::{Meaning, shown};
 use super::{each, must, should};

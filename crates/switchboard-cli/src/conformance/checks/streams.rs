@@ -6,7 +6,7 @@ use super::super::bench::{
     Bench, Checked, Finding, TASK_NOT_FOUND, UNSUPPORTED_OPERATION, fault, hold, message, shown_end, shown_head,
     shown_json,
 };
-use super::super::catalog::{Check, EVERYWHERE, JSON, JSONRPC, Needs, V1};
+use super::super::check::{Check, EVERYWHERE, JSON, JSONRPC, Needs, V1};
 use super::super::wire::forms::{Form, Payload, State};
 use super::super::wire::{Events, Meaning, Operation, Reply, StreamEnd, StreamEvent, Streamed};
 use super::{each, must};

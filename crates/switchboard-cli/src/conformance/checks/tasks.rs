@@ -5,7 +5,7 @@ use serde_json::json;
 use super::super::bench::{
     Bench, Checked, INVALID_PARAMS, NOT_CANCELABLE, TASK_NOT_FOUND, fault, hold, shown_json, skip,
 };
-use super::super::catalog::{Check, EVERYWHERE, V1};
+use super::super::check::{Check, EVERYWHERE, V1};
 use super::super::wire::forms::State;
 use super::super::wire::{Meaning, Operation};
 use super::{each, may, must, should};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::bench::{
     Bench, Checked, EXTENSION_REQUIRED, TASK_NOT_FOUND, VERSION_NOT_SUPPORTED, fault, hold, message, shown_json,
 };
-use super::super::catalog::{Check, Needs, V1};
+use super::super::check::{Check, Needs, V1};
 use super::super::wire::{Binding, Meaning, Operation, Options, Version, VersionHeader};
 use super::{each, must};
 

@@ -3,7 +3,7 @@
 
 use expect_test::expect_file;
 
-use super::super::catalog;
+use super::super::checks;
 use super::super::report::list;
 use super::super::sentences;
 use super::args;
@@ -24,7 +24,7 @@ fn the_page_of_the_checker_lists_all_checks() {
 
 #[test]
 fn checks_have_names_of_their_own() {
-    let mut names: Vec<&str> = catalog::all().map(|check| check.id).collect();
+    let mut names: Vec<&str> = checks::all().map(|check| check.id).collect();
     let count = names.len();
     names.sort_unstable();
     names.dedup();
@@ -38,7 +38,7 @@ fn every_check_has_a_sentence_of_the_specification_and_its_section() {
         let mut numbers = text.split('.');
         numbers.clone().count() >= 2 && numbers.all(|number| number.parse::<u8>().is_ok())
     };
-    for check in catalog::all() {
+    for check in checks::all() {
         assert!(check.section.split(", ").all(is_section), "{}: {}", check.id, check.section);
         let (section, words) = sentences::of(check.id).unwrap_or_else(|| panic!("{}: no sentence", check.id));
         assert!(is_section(section), "{}: {section}", check.id);
@@ -46,7 +46,7 @@ fn every_check_has_a_sentence_of_the_specification_and_its_section() {
     }
     let mut named: Vec<&str> = sentences::named().collect();
     named.sort_unstable();
-    let mut checks: Vec<&str> = catalog::all().map(|check| check.id).collect();
+    let mut checks: Vec<&str> = checks::all().map(|check| check.id).collect();
     checks.sort_unstable();
     assert_eq!(named, checks, "one sentence for each check, and none for others");
 }
@@ -76,7 +76,7 @@ const KIT: &str = "\
 #[test]
 fn requirements_are_those_of_the_kit() {
     let kit: Vec<&str> = KIT.split_whitespace().collect();
-    for check in catalog::all() {
+    for check in checks::all() {
         for id in check.kit.split(", ").filter(|id| !id.is_empty()) {
             assert!(kit.contains(&id), "{}: {id}", check.id);
         }

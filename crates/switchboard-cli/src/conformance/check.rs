@@ -1,11 +1,10 @@
-//! The list of all checks. Each names the section of the specification that it stands for (`sentences` has the words), and the
+//! What a check is. Each names the section of the specification that it stands for (`sentences` has the words), and the
 //! requirement of the official test kit that asks for the same.
 
 use std::pin::Pin;
 
 use super::bench::{Bench, Checked};
 use super::card::Card;
-use super::checks;
 use super::wire::{Binding, Interface, Version};
 
 /// The commit of the kit (`a2aproject/a2a-tck`, branch `1.0-dev`) whose requirement ids are used.
@@ -117,8 +116,4 @@ impl Check {
     pub(crate) fn is_for(&self, to: &Interface) -> bool {
         self.scope.bindings.contains(&to.binding) && self.scope.versions.contains(&to.version)
     }
-}
-
-pub(crate) fn all() -> impl Iterator<Item = &'static Check> {
-    checks::AREAS.iter().flat_map(|(_, checks)| checks.iter())
 }
