@@ -14,9 +14,8 @@ use crate::client::show_config::ConfigCommand;
 use crate::client::task::TaskCommand;
 use crate::config::{ConfigError, Environment, Origin, SettingFlags};
 use crate::conformance::args::ConformanceArgs;
-use crate::data_args::{DatabaseArgs, StoreArgs};
-use crate::db::args::{AssignOwnerArgs, BackupArgs, CompactArgs, ResetArgs, RotateSecretsKeyArgs, VerifyArgs};
-use crate::db::{MOVE_HELP, MoveArgs};
+use crate::data_args::DatabaseArgs;
+use crate::db::args::DbCommand;
 use crate::doctor::DoctorArgs;
 use crate::keys::{self, KeysCommand};
 use crate::remote_agents::{self, AgentsCommand};
@@ -232,29 +231,6 @@ pub(crate) enum OutboxCommand {
     Redrive(ChangeArgs),
     /// Drop what dead letters still had to deliver; the webhooks stay registered
     Purge(ChangeArgs),
-}
-
-#[derive(Subcommand)]
-pub(crate) enum DbCommand {
-    /// Copy the database to a file, while a server uses it or not
-    Backup(BackupArgs),
-    /// Check that the database, or a backup, is whole and nothing in it contradicts itself
-    Verify(VerifyArgs),
-    /// Remove what is no longer kept and give the space back, while no server runs
-    Compact(CompactArgs),
-    /// Hand tasks over to another owner, while no server runs
-    AssignOwner(AssignOwnerArgs),
-    /// Encrypt the secrets of webhooks with a new key, while no server runs
-    RotateSecretsKey(RotateSecretsKeyArgs),
-    /// Bring the tables in PostgreSQL up to date, while servers run or not
-    Migrate(StoreArgs),
-    /// Move everything into another, empty database: from a folder to PostgreSQL or back, while no server runs
-    #[command(after_help = MOVE_HELP)]
-    Move(MoveArgs),
-    /// Say whether PostgreSQL can be reached, and which version its tables have
-    Status(StoreArgs),
-    /// Delete every task, history, artifact and push configuration
-    Reset(ResetArgs),
 }
 
 #[derive(Subcommand)]

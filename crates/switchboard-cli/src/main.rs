@@ -1,6 +1,8 @@
 //! The binary. `serve` goes: read the configuration, put the server together, take the port, say so, serve until a
 //! signal, then let work in progress end. A second signal leaves at once.
 
+mod agent_card;
+mod agent_context;
 mod agents;
 mod audit;
 mod chaos;

@@ -12,8 +12,7 @@ use switchboard_hub::directory::{Directory, Sources, WorkspaceCaller};
 use switchboard_hub::dispatch::{DirectoryCards, DirectoryRelays, ServerAgents};
 use switchboard_hub::relay::RelayOptions;
 
-use crate::config::{Environment, ServerSettings};
-use crate::relays::REMOTE_AGENTS_NAME;
+use crate::config::{Environment, REMOTE_AGENTS_NAME, ServerSettings};
 
 /// The directory of a server, and how its agents are called.
 #[derive(Clone)]

@@ -20,6 +20,7 @@ mod of_build {
         ServerSettings, StoredEntry,
     };
     use crate::config::Storage;
+    use crate::process::os_user;
 
     fn options(settings: &ServerSettings, environment: &Environment) -> Result<PostgresOptions, Failure> {
         let Storage::Postgres { url, schema } = settings.storage() else {
@@ -95,7 +96,7 @@ mod of_build {
         reason: &str,
     ) -> Result<Assigned, Failure> {
         let options = options(settings, environment)?;
-        postgres::assign_owner(&options, from, to, agent, &crate::db::os_user(), reason).map_err(Failure::runtime)
+        postgres::assign_owner(&options, from, to, agent, &os_user(), reason).map_err(Failure::runtime)
     }
 
     /// The database as one side of a move.

@@ -1,5 +1,5 @@
-//! Settings of the process: how many files it may open and how large, a signal it ignores, and child processes that
-//! die with it.
+//! The process: who runs it, how many files it may open and how large, a signal it ignores, and child processes that die
+//! with it.
 
 use std::io;
 
@@ -23,6 +23,11 @@ pub(crate) fn raise_file_limit() {
 /// comes with it would end the process instead. Once listened to, a signal has no other effect.
 pub(crate) fn ignore_file_size_signal() -> io::Result<()> {
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
+}
+
+/// Who runs this command, as the audit log names them.
+pub(crate) fn os_user() -> String {
+    format!("uid {}", rustix::process::getuid().as_raw())
 }
 
 /// What a child process and all that it starts may not do.

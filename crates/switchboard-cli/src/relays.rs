@@ -12,12 +12,11 @@ use switchboard::{AgentBuilder, Dialect};
 use switchboard_core::dialect::json::DecodeLimits;
 use switchboard_hub::relay::{AcceptedCard, PinnedAgent, Relay};
 
+use crate::agent_card::with_card;
+use crate::agent_context::{AgentContext, Relays};
 use crate::agents::demo::{Demo, ServedAt};
-use crate::config::{AgentSettings, RelayConfig, SkillSettings};
-use crate::serve::{AgentContext, Relays, with_card};
+use crate::config::{AgentSettings, REMOTE_AGENTS_NAME, RelayConfig, SkillSettings};
 
-/// The folder inside the data folder that holds the agents that `switchboard agents add` accepted.
-pub(crate) const REMOTE_AGENTS_NAME: &str = "remote-agents";
 /// The folder inside the data folder that holds the last known cards of upstreams.
 const CARDS_NAME: &str = "relay-cards";
 /// A larger file is none of an agent.

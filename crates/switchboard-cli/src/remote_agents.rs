@@ -10,10 +10,10 @@ use switchboard::model::AgentCard;
 use switchboard::{CallError, ProtocolError};
 use switchboard_hub::relay::{PinnedAgent, card_changes};
 
-use crate::config::{Environment, read_layers};
+use crate::config::{Environment, REMOTE_AGENTS_NAME, read_layers};
 use crate::data_args::DataArgs;
 use crate::failure::Failure;
-use crate::relays::{REMOTE_AGENTS_NAME, read_card, remote_agents, same_url};
+use crate::relays::{read_card, remote_agents, same_url};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

@@ -5,18 +5,20 @@ use std::time::Duration;
 
 use switchboard::model::SecurityRequirement;
 use switchboard::{
-    AccessLog, AgentBuilder, AuditLevel, Backoff, CallDoor, CardForm, Compat, Cors, Dialect, Effects, ErrorDetails,
-    Idempotency, Limits, Recovery, Server, ServerBuilder, ServerLimits, Skill, SqliteOptions, Synchronous, Traits,
+    AccessLog, AgentBuilder, AuditLevel, Backoff, CallDoor, Compat, Cors, Dialect, Effects, ErrorDetails, Idempotency,
+    Limits, Recovery, Server, ServerBuilder, ServerLimits, SqliteOptions, Synchronous, Traits,
 };
 use switchboard_hub::directory::{Directory, WorkspacePeers};
 use switchboard_hub::dispatch::{Dispatch, ServerAgents};
-use switchboard_hub::relay::{RelayHandle, write_metrics};
+use switchboard_hub::relay::write_metrics;
 
+use crate::agent_card::{card_form, with_card, with_card_form};
+use crate::agent_context::{AgentContext, Relays};
 use crate::agents::demo::{Demo, ServedAt};
 use crate::agents::exec::{Exec, PASSWD, User, variables};
 use crate::config::{
-    self, AgentConfig, AgentSettings, Card, CompatRpc, CompatSettings, Config, ConfigError, DATABASE_NAME, Environment,
-    Kind, OPERATOR_KEY_NAME, RecoveryConfig, SkillSettings, Storage,
+    self, AgentConfig, AgentSettings, CompatRpc, CompatSettings, Config, ConfigError, DATABASE_NAME, Environment, Kind,
+    OPERATOR_KEY_NAME, RecoveryConfig, Storage,
 };
 use crate::failure::Failure;
 use crate::neighbours::{Neighbours, workspace_sources};
@@ -40,9 +42,6 @@ pub(crate) fn examples(config: &Config) -> Examples {
     }
 }
 
-/// The relays of a server, by the names of their agents.
-pub(crate) type Relays = Vec<(String, RelayHandle)>;
-
 /// A server that is put together, and what its process looks after beside it.
 pub(crate) struct Assembled {
     pub(crate) server: Server,
@@ -56,25 +55,6 @@ struct Assembling {
     builder: ServerBuilder,
     relays: Relays,
     directory: Option<Directory>,
-}
-
-/// What agents need of the server that they are part of.
-pub(crate) struct AgentContext<'a> {
-    pub(crate) server: &'a config::ServerSettings,
-    /// None if tasks are in memory.
-    pub(crate) data: Option<&'a Path>,
-    pub(crate) relays: &'a mut Relays,
-    /// All agents of the server, for those that dispatch.
-    pub(crate) here: &'a ServerAgents,
-    neighbours: Option<&'a Neighbours>,
-    door: &'a CallDoor,
-}
-
-impl AgentContext<'_> {
-    /// What no other gateway in front of an upstream has.
-    pub(crate) fn namespace(&self, slug: &str) -> String {
-        format!("{}/agents/{slug}", self.server.public_url.as_deref().unwrap_or_default())
-    }
 }
 
 /// Puts the server together and opens its store.
@@ -409,68 +389,12 @@ fn with_limits(builder: AgentBuilder, settings: &AgentSettings, recovery: Recove
     }
 }
 
-/// What the card says beside what the agent does: who offers it, where to read on, extensions and skills. Skills that are
-/// only for callers with a token, and a description for them, make an extended card.
-pub(crate) fn with_card(
-    mut builder: AgentBuilder,
-    settings: AgentSettings,
-    skills: Vec<SkillSettings>,
-) -> AgentBuilder {
-    if let Some(version) = settings.version.value {
-        builder = builder.version(version);
-    }
-    if let (Some(organization), Some(url)) = (settings.provider_organization.value, settings.provider_url.value) {
-        builder = builder.provider(organization, url);
-    }
-    if let Some(url) = settings.icon_url.value {
-        builder = builder.icon_url(url);
-    }
-    if let Some(url) = settings.documentation_url.value {
-        builder = builder.documentation_url(url);
-    }
-    let required = settings.extensions_required.value;
-    for uri in settings.extensions.value.into_iter().filter(|uri| !required.contains(uri)) {
-        builder = builder.extension(uri, "", false);
-    }
-    builder = required.into_iter().fold(builder, |builder, uri| builder.extension(uri, "", true));
-    let (extended, shown): (Vec<_>, Vec<_>) = skills.into_iter().partition(|skill| *skill.extended);
-    builder = shown.into_iter().fold(builder, |builder, skill| builder.skill(skill_of(skill)));
-    let description = settings.extended_description.value;
-    if extended.is_empty() && description.is_none() {
-        return builder;
-    }
-    let builder = builder.extended_card(|card| card.description = description.unwrap_or(card.description.clone()));
-    extended.into_iter().fold(builder, |builder, skill| builder.extended_skill(skill_of(skill)))
-}
-
 fn idempotency_of(idempotency: config::Idempotency) -> Idempotency {
     match idempotency {
         config::Idempotency::MessageId => Idempotency::MessageId,
         config::Idempotency::Key => Idempotency::Key,
         config::Idempotency::Off => Idempotency::Off,
     }
-}
-
-fn card_form(card: Card) -> CardForm {
-    match card {
-        Card::All => CardForm::All,
-        Card::V1_0 => CardForm::V1_0,
-        Card::AgentNative => CardForm::Compat(Dialect::AgentNative),
-        Card::Selectools => CardForm::Compat(Dialect::Selectools),
-        Card::Corvid => CardForm::Compat(Dialect::Corvid),
-        Card::Nexus => CardForm::Compat(Dialect::Nexus),
-    }
-}
-
-/// What the agent's card holds, if not what the server's settings say.
-fn with_card_form(mut builder: AgentBuilder, settings: &AgentSettings) -> AgentBuilder {
-    if let Some(card) = *settings.card {
-        builder = builder.card_form(card_form(card));
-    }
-    if let Some(bindings) = settings.interfaces.value.clone() {
-        builder = builder.interfaces(bindings);
-    }
-    builder
 }
 
 /// How the agent treats clients of the compat dialects.
@@ -509,15 +433,6 @@ fn recovery_of(recovery: RecoveryConfig) -> Recovery {
             Recovery::Retry { attempts_max, backoff: Some(Backoff { min, max: most.max(min) }) }
         }
     }
-}
-
-fn skill_of(skill: SkillSettings) -> Skill {
-    let mut made =
-        Skill::new(skill.id.value.unwrap_or_default(), skill.name.value.unwrap_or_default(), skill.description.value);
-    made = skill.tags.value.into_iter().fold(made, Skill::tag);
-    made = skill.examples.value.into_iter().fold(made, Skill::example);
-    made = skill.input_modes.value.into_iter().fold(made, Skill::input_mode);
-    skill.output_modes.value.into_iter().fold(made, Skill::output_mode)
 }
 
 #[cfg(test)]

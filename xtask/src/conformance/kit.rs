@@ -7,9 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sha2::{Digest as _, Sha256};
-
-use super::corrections::Correction;
+use super::corrections::{Correction, sha256};
 
 /// A commit of the kit that results are published for.
 pub(super) struct PublishedKit {
@@ -122,15 +120,6 @@ fn list(root: &Path, folder: &Path, files: &mut Vec<String>) -> std::io::Result<
         files.push(format!("{relative}\0{}\n", sha256([content.as_slice()])));
     }
     Ok(())
-}
-
-/// In hexadecimal, of all pieces one after the other.
-pub(super) fn sha256<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
-    let mut hash = Sha256::new();
-    for piece in pieces {
-        hash.update(piece);
-    }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -59,6 +59,8 @@ pub(crate) const OPERATOR_KEY_NAME: &str = "operator-key";
 /// The database inside the data folder.
 pub(crate) const DATABASE_NAME: &str = "switchboard.db";
 
+/// The folder inside the data folder that holds the agents that `switchboard agents add` accepted.
+pub(crate) const REMOTE_AGENTS_NAME: &str = "remote-agents";
 /// The folder of signing keys inside the data folder.
 const KEYS_NAME: &str = "keys";
 

@@ -5,21 +5,21 @@ mod moving;
 pub(crate) mod postgres;
 mod verify;
 
-pub(crate) use moving::{MOVE_HELP, MoveArgs};
-
 use std::path::{Path, PathBuf};
 
 use switchboard::call::Owner;
 use switchboard::database::{self, Assigned, Compacted, FileError};
 use switchboard::{Limits, SecretKeySource, audit_log};
 
-use self::args::AssignOwnerArgs;
-use crate::cli::DbCommand;
-use crate::config::{DATABASE_NAME, Environment, ServerSettings, Storage, read_layers, secret_keys};
+use self::args::{AssignOwnerArgs, DbCommand};
+use crate::config::{
+    DATABASE_NAME, Environment, REMOTE_AGENTS_NAME, ServerSettings, Storage, read_layers, secret_keys,
+};
 use crate::data_args::DatabaseArgs;
 use crate::failure::Failure;
 use crate::postgres_options;
-use crate::relays::{REMOTE_AGENTS_NAME, remote_agent_files};
+use crate::process::os_user;
+use crate::relays::remote_agent_files;
 
 /// Runs the command and returns the text to print.
 ///
@@ -278,11 +278,6 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
-}
-
-/// Who runs this command, as the audit log names them.
-pub(crate) fn os_user() -> String {
-    format!("uid {}", rustix::process::getuid().as_raw())
 }
 
 fn list(files: &[PathBuf]) -> String {

@@ -1,55 +1,10 @@
 //! `switchboard db move`: everything from one database into another, empty one.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::Args;
-
+use super::args::MoveArgs;
 use crate::config::Environment;
 use crate::failure::Failure;
-
-pub(crate) const MOVE_HELP: &str = "\
-A place is a data folder, or postgres://USER@HOST:PORT/DATABASE.
-
-No server may use either place. Rows go over in pages, and every page is noted in
-the target, so that a move that was interrupted, however, goes on when the same
-command is given again. Then each row of both is compared, and the target is
-verified. Until all that is done no server opens the target, and from then on
-none opens the source.
-
-The secrets of webhooks stay encrypted as they are, so servers need the same key
-for both places: SWITCHBOARD_SECRETS_KEY_FILE, SWITCHBOARD_SECRETS_KEY, or the
-file beside the database that is moved.
-
-Examples:
-  switchboard db move --from switchboard-data --to postgres://switchboard@db.example/switchboard
-  switchboard db move --from postgres://switchboard@db.example/switchboard --to new-data
-  switchboard db move --reopen switchboard-data    use what was moved away after all";
-
-/// What is moved where.
-#[derive(Args)]
-pub(crate) struct MoveArgs {
-    /// What is moved: a data folder, or postgres://…
-    #[arg(long, value_name = "PLACE", required_unless_present = "reopen")]
-    from: Option<String>,
-    /// Where it is moved to; nothing may be there yet
-    #[arg(long, value_name = "PLACE", required_unless_present = "reopen")]
-    to: Option<String>,
-    /// The schema in PostgreSQL that is moved [default: from the configuration, else switchboard]
-    #[arg(long, value_name = "NAME")]
-    from_schema: Option<String>,
-    /// The schema in PostgreSQL that it is moved to [default: from the configuration, else switchboard]
-    #[arg(long, value_name = "NAME")]
-    to_schema: Option<String>,
-    /// Move webhooks, too, whose secrets cannot be read because their key is lost
-    #[arg(long)]
-    without_secrets: bool,
-    /// Let servers open a place again that was moved away; what its target has got since then is not in it
-    #[arg(long, value_name = "PLACE", conflicts_with_all = ["from", "to", "to_schema", "without_secrets"])]
-    reopen: Option<String>,
-    /// Configuration file with further settings [default: switchboard.toml in the current folder, if there is one]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-}
 
 #[cfg(not(feature = "postgres"))]
 pub(super) fn run(_: &MoveArgs, _: &Environment, _: &Path) -> Result<String, Failure> {
@@ -65,9 +20,11 @@ mod of_build {
     use switchboard::{SecretKeySource, database};
 
     use super::{Environment, Failure, MoveArgs, Path};
+    use crate::config::REMOTE_AGENTS_NAME;
     use crate::config::{DATABASE_NAME, ServerSettings, SettingFlags, read_layers, secret_keys};
-    use crate::db::{copy_cards_into, os_user};
-    use crate::relays::{REMOTE_AGENTS_NAME, remote_agent_files};
+    use crate::db::copy_cards_into;
+    use crate::process::os_user;
+    use crate::relays::remote_agent_files;
     use crate::{output, postgres_options};
 
     pub(crate) fn run(args: &MoveArgs, environment: &Environment, folder: &Path) -> Result<String, Failure> {

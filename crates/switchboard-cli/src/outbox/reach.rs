@@ -11,9 +11,9 @@ use switchboard::outbound::{AddressPolicy, Client, Error, ErrorKind, RequestLimi
 
 use crate::cli::OutboxTarget;
 use crate::config::{DATABASE_NAME, Environment, OPERATOR_KEY_NAME, Storage, is_local_url, local_url, read_layers};
-use crate::db::os_user;
 use crate::failure::Failure;
 use crate::operator_key;
+use crate::process::os_user;
 
 /// An answer that takes longer, or is larger, is none.
 const PATIENCE: Duration = Duration::from_secs(30);
