@@ -11,6 +11,7 @@ mod paths;
 mod source;
 mod tree;
 
+mod circles;
 mod crates;
 mod imports;
 mod licence;
@@ -56,6 +57,7 @@ pub(crate) fn run() -> Result<bool> {
 fn check_all(tree: &Tree, graph: &Graph) -> Vec<(&'static str, Findings)> {
     vec![
         ("walls between modules", imports::check(rules::WALLS, tree)),
+        ("circles of files", circles::check(rules::CIRCLES, tree)),
         ("exceptions to the bans", text::check_exceptions(rules::EXCEPTIONS, tree)),
         ("texts", text::check(tree)),
         ("links", links::check(tree)),

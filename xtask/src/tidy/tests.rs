@@ -4,7 +4,7 @@ use super::graph::{Graph, Package};
 use super::rules::{self, Law, Wall};
 use super::tree::Tree;
 use super::workspace_root;
-use super::{Breach, Findings, check_all, crates, graph, imports, licence, links, named_files, source, text};
+use super::{Breach, Findings, check_all, circles, crates, graph, imports, licence, links, named_files, source, text};
 
 #[test]
 fn the_tree_is_tidy() {
@@ -29,6 +29,47 @@ fn the_reader_sees_the_real_tree() {
 fn seen(findings: &Findings) -> Vec<String> {
     let line = |it: &Breach| it.line.map(|line| format!(":{line}")).unwrap_or_default();
     findings.breaches.iter().map(|it| format!("{}{} {}", it.file, line(it), it.what)).collect()
+}
+
+mod imports_in_circles {
+    use super::{Tree, circles, seen};
+
+    fn breaches(known: &[(&str, &str)], files: &[(&str, &str)]) -> Vec<String> {
+        seen(&circles::check(known, &Tree::of(files)))
+    }
+
+    const CIRCLE: &[(&str, &str)] = &[
+        ("crates/x/src/lib.rs", "mod a;\nmod b;\nmod c;"),
+        ("crates/x/src/a.rs", "use crate::b::B;"),
+        ("crates/x/src/b.rs", "use super::c::C;"),
+        ("crates/x/src/c.rs", "fn c() -> crate::a::A {}"),
+        ("crates/x/src/d.rs", "use crate::a::A;"),
+    ];
+
+    #[test]
+    fn files_that_import_each_other_are_named_together() {
+        let all = "crates/x/src/a.rs, crates/x/src/b.rs, crates/x/src/c.rs";
+        assert_eq!(breaches(&[], CIRCLE), [format!("crates/x/src/a.rs these files import each other: {all}")]);
+        assert!(breaches(&[("crates/x/src", "known")], CIRCLE).is_empty());
+    }
+
+    #[test]
+    fn a_name_that_a_module_hands_on_is_that_of_the_file_that_has_it() {
+        let state = ("crates/x/src/state.rs", "use crate::push::Queue;");
+        let push =
+            ("crates/x/src/push/mod.rs", "mod queue;\nmod deliver;\npub use queue::Queue;\npub use deliver::go;");
+        let deliver = ("crates/x/src/push/deliver.rs", "use super::queue::Queue;\nuse crate::state::State;");
+        let queue = ("crates/x/src/push/queue.rs", "");
+        assert!(breaches(&[], &[state, push, deliver, queue]).is_empty());
+        let queue = ("crates/x/src/push/queue.rs", "use super::deliver::Claimed;");
+        assert_eq!(breaches(&[], &[state, push, deliver, queue]).len(), 1);
+    }
+
+    #[test]
+    fn a_row_without_a_circle_is_reported() {
+        let files = [("crates/x/src/a.rs", "use crate::b::B;"), ("crates/x/src/b.rs", "")];
+        assert_eq!(breaches(&[("crates/x/src", "known")], &files), ["crates/x/src there is no circle any more"]);
+    }
 }
 
 mod walls {
