@@ -2,8 +2,7 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-/// The digest of these bytes. What has several parts is written into one buffer first, which takes less time than a digest
-/// that is fed with them one by one.
+/// The digest of these bytes. What has several parts is written into one buffer first.
 #[must_use]
 pub fn sha256(bytes: impl AsRef<[u8]>) -> [u8; 32] {
     let mut sum = [0; 32];

@@ -98,6 +98,7 @@ pub use invoke::{Invocation, InvokeOptions};
 pub use limits::ClientLimits;
 use negotiation::{Form, Preferences, targets};
 pub use oauth::{AuthorizationLogin, DeviceLogin, DevicePoll, OAuthClient, OAuthLogin, RedirectListener, StoredToken};
+use remote::Remote;
 use remote_agent::RemoteAgent;
 pub use retry::RetryPolicy;
 use signature::KeySets;
@@ -366,7 +367,7 @@ impl Client {
         let targets = targets(&found, reference, dialect, &self.preferences)?;
         let form = targets.first().map(|target| target.form);
         let form = form.ok_or_else(|| CallError::invalid_answer("the agent has no address"))?;
-        let agent = RemoteAgent::new(self.shared.clone(), &found, targets, reference);
+        let agent = RemoteAgent::new(Remote::new(self.shared.clone(), &found, targets, reference));
         Ok((AgentClient::of(Arc::new(agent), CallOptions::default()), form))
     }
 

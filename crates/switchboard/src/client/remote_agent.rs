@@ -5,11 +5,8 @@ use std::sync::{Arc, PoisonError};
 use switchboard_core::call::{BoxFuture, Caller, Reply, Request};
 use switchboard_core::model::AgentCard;
 
-use super::Shared;
 use super::bindings::Answered;
 use super::credentials::Prover;
-use super::discovered_card::{CardReference, DiscoveredCard};
-use super::negotiation::Target;
 use super::remote::Remote;
 use super::stream::follow;
 use crate::call_agent::{Answer, CallAgent, CallOptions, Spoken};
@@ -20,13 +17,8 @@ use crate::random;
 pub(super) struct RemoteAgent(Arc<Remote>);
 
 impl RemoteAgent {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        found: &DiscoveredCard,
-        targets: Vec<Target>,
-        reference: &CardReference,
-    ) -> Self {
-        Self(Arc::new(Remote::new(shared, found, targets, reference)))
+    pub(super) fn new(remote: Remote) -> Self {
+        Self(Arc::new(remote))
     }
 }
 
