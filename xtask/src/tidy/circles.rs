@@ -20,6 +20,12 @@ struct Source<'a> {
     named: Vec<NamedItem>,
 }
 
+struct Circle<'a> {
+    files: Vec<&'a File>,
+    /// What each file names of the others.
+    ties: Vec<String>,
+}
+
 pub(super) fn check(known: &[(&str, &str)], tree: &Tree) -> Findings {
     let mut findings = Findings::default();
     let mut crates: BTreeMap<&str, Vec<Source<'_>>> = BTreeMap::new();
@@ -30,14 +36,14 @@ pub(super) fn check(known: &[(&str, &str)], tree: &Tree) -> Findings {
         }
     }
     let mut left: BTreeSet<&str> = known.iter().map(|(folder, _)| *folder).collect();
-    for circle in crates.values().flat_map(|sources| circles(sources)) {
-        let is_within = |folder: &str| circle.iter().all(|file| file.is_in(folder));
+    for Circle { files, ties } in crates.values().flat_map(|sources| circles(sources)) {
+        let is_within = |folder: &str| files.iter().all(|file| file.is_in(folder));
         match known.iter().find(|(folder, _)| is_within(folder)) {
             Some((folder, _)) => drop(left.remove(folder)),
             None => {
-                let files: Vec<&str> = circle.iter().map(|file| file.path.as_str()).collect();
-                let what = format!("these files import each other: {}", files.join(", "));
-                findings.breach(Location::whole(files[0]), "no circles", what, "none can be read before the others");
+                let what = format!("these files import each other:\n    {}", ties.join("\n    "));
+                let because = "none can be read before the others";
+                findings.breach(Location::whole(&files[0].path), "no circles", what, because);
             }
         }
     }
@@ -48,16 +54,25 @@ pub(super) fn check(known: &[(&str, &str)], tree: &Tree) -> Findings {
     findings
 }
 
+/// The files that a file imports, with the names that it takes from each.
+type Imports<'a> = BTreeMap<usize, BTreeSet<&'a str>>;
+
 /// The circles among the files of one crate.
-fn circles<'a>(sources: &[Source<'a>]) -> Vec<Vec<&'a File>> {
+fn circles<'a>(sources: &[Source<'a>]) -> Vec<Circle<'a>> {
     let by_module: BTreeMap<&[String], usize> =
         sources.iter().enumerate().map(|(place, source)| (source.module.as_slice(), place)).collect();
-    let imports: Vec<BTreeSet<usize>> = sources
+    let imports: Vec<Imports<'_>> = sources
         .iter()
-        .enumerate()
-        .map(|(own, source)| {
-            let named = source.named.iter().filter_map(|it| defined_in(&it.path, sources, &by_module, HANDED_ON_MAX));
-            named.filter(|&other| other != own && !is_above_or_below(source, &sources[other])).collect()
+        .map(|source| {
+            let mut imports = Imports::new();
+            for it in &source.named {
+                if let Some(other) = defined_in(&it.path, sources, &by_module, HANDED_ON_MAX)
+                    && !is_above_or_below(source, &sources[other])
+                {
+                    imports.entry(other).or_default().extend(it.path.last().map(String::as_str));
+                }
+            }
+            imports
         })
         .collect();
     let reached: Vec<BTreeSet<usize>> = (0..sources.len()).map(|from| reached(from, &imports)).collect();
@@ -67,7 +82,14 @@ fn circles<'a>(sources: &[Source<'a>]) -> Vec<Vec<&'a File>> {
         let circle: Vec<usize> =
             reached[place].iter().copied().filter(|&other| reached[other].contains(&place)).collect();
         if circle.len() > 1 && seen.insert(circle.clone()) {
-            found.push(circle.into_iter().map(|place| sources[place].file).collect());
+            let tie = |from: usize, (to, names): (&usize, &BTreeSet<&str>)| {
+                let names: Vec<&str> = names.iter().copied().collect();
+                format!("{} -> {}: {}", sources[from].file.path, sources[*to].file.path, names.join(", "))
+            };
+            let inside = |(to, _): &(&usize, &BTreeSet<&str>)| circle.contains(to);
+            let ties = circle.iter().flat_map(|&from| imports[from].iter().filter(inside).map(move |it| tie(from, it)));
+            let ties = ties.collect();
+            found.push(Circle { files: circle.iter().map(|&place| sources[place].file).collect(), ties });
         }
     }
     found
@@ -97,10 +119,10 @@ fn is_above_or_below(one: &Source<'_>, other: &Source<'_>) -> bool {
     one.module.starts_with(&other.module) || other.module.starts_with(&one.module)
 }
 
-fn reached(from: usize, imports: &[BTreeSet<usize>]) -> BTreeSet<usize> {
+fn reached(from: usize, imports: &[Imports<'_>]) -> BTreeSet<usize> {
     let (mut reached, mut next) = (BTreeSet::new(), vec![from]);
     while let Some(place) = next.pop() {
-        next.extend(imports[place].iter().copied().filter(|&other| reached.insert(other)));
+        next.extend(imports[place].keys().copied().filter(|&other| reached.insert(other)));
     }
     reached
 }

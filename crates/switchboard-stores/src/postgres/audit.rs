@@ -13,10 +13,10 @@ use tokio::sync::{Mutex as AsyncMutex, MutexGuard};
 use tokio_postgres::Row;
 
 use super::connect::{Connection, Params};
+use super::database::Database;
 use super::error::{Failure, FailureKind, corrupt};
 use super::hints::held_names;
 use super::rows::get;
-use super::store::Shared;
 use crate::record::{signed, unsigned};
 
 /// Entries that wait at most; more are counted, and an entry says how many were lost.
@@ -187,14 +187,14 @@ impl Audit {
     }
 
     /// Writes what waits.
-    pub(super) async fn flush(&self, shared: &Shared) -> Result<(), StoreError> {
+    pub(super) async fn flush(&self, database: &Database) -> Result<(), StoreError> {
         let mut chain = self.chain.lock().await;
         for attempt in 0.. {
             if chain.unresolved.is_none() && !self.is_waiting() {
                 return Ok(());
             }
-            let slot = &shared.upkeep;
-            let connection = slot.get(&shared.connector).await?;
+            let slot = &database.upkeep;
+            let connection = slot.get(&database.connector).await?;
             match self.flush_once(&connection, &mut chain).await {
                 Ok(()) => return Ok(()),
                 Err(failure) => {
@@ -217,15 +217,15 @@ impl Audit {
         ended
     }
 
-    pub(super) async fn page(&self, shared: &Shared, after_no: u64, limit: usize) -> Result<AuditPage, StoreError> {
+    pub(super) async fn page(&self, database: &Database, after_no: u64, limit: usize) -> Result<AuditPage, StoreError> {
         const CHAIN: &str = "select chain_no, anchor_no, anchor_hash from audit_chain where id = $1";
         let mut page = AuditPage { chain: String::new(), anchor: ChainPosition::BEGIN, entries: Vec::new() };
-        let found = shared.read(CHAIN, &[&self.chain_id]).await?;
+        let found = database.read(CHAIN, &[&self.chain_id]).await?;
         let Some(row) = found.first() else { return Ok(page) };
         let chain_no: i32 = get(row, 0)?;
         page.chain = self.chain_id.clone();
         page.anchor = ChainPosition { no: unsigned(get(row, 1)?), hash: hash(get(row, 2)?)? };
-        for row in &shared.read(PAGE, &[&chain_no, &signed(after_no), &signed(limit as u64)]).await? {
+        for row in &database.read(PAGE, &[&chain_no, &signed(after_no), &signed(limit as u64)]).await? {
             page.entries.push(stored_entry(row)?);
         }
         Ok(page)
@@ -233,7 +233,7 @@ impl Audit {
 
     pub(super) async fn forget(
         &self,
-        shared: &Shared,
+        database: &Database,
         retention: AuditRetention,
         limit: usize,
     ) -> Result<usize, StoreError> {
@@ -251,9 +251,9 @@ impl Audit {
         let before = retention.now.plus_ms(retention.entries_ms.saturating_neg()).as_ms();
         let kept_max = i64::try_from(retention.entries_max).unwrap_or(i64::MAX);
         let wanted = i64::try_from(limit).unwrap_or(i64::MAX);
-        let schema = &shared.connector.schema;
+        let schema = &database.connector.schema;
         let mut forgotten = 0;
-        for row in &shared.serve(OLD, &[schema, &self.chain_id, &before, &kept_max, &wanted]).await? {
+        for row in &database.serve(OLD, &[schema, &self.chain_id, &before, &kept_max, &wanted]).await? {
             if forgotten >= limit {
                 break;
             }
@@ -263,7 +263,7 @@ impl Audit {
                 true => unsigned(get(row, 4)?).saturating_sub(anchor.no).saturating_sub(retention.entries_max),
                 false => 0,
             };
-            forgotten += chain.forget(shared, before, too_many, limit - forgotten).await?;
+            forgotten += chain.forget(database, before, too_many, limit - forgotten).await?;
         }
         Ok(forgotten)
     }
@@ -279,14 +279,14 @@ struct OldChain {
 impl OldChain {
     /// Forgets entries from the oldest on, up to the first that is still kept, or that does not follow the one before it: that one
     /// stays, and so does the proof that it does not.
-    async fn forget(&self, shared: &Shared, before: i64, too_many: u64, limit: usize) -> Result<usize, StoreError> {
+    async fn forget(&self, database: &Database, before: i64, too_many: u64, limit: usize) -> Result<usize, StoreError> {
         // Another process may forget the same entries, so the anchor must still be where it was.
         const FORGET: &str = "
             with moved as (update audit_chain set anchor_no = $3, anchor_hash = $4
                             where chain_no = $1 and anchor_no = $2 returning chain_no)
             delete from audit a using moved where a.chain_no = moved.chain_no and a.entry_no <= $3 returning 1";
         let mut last = self.anchor;
-        for row in &shared.serve(PAGE, &[&self.chain_no, &signed(last.no), &signed(limit as u64)]).await? {
+        for row in &database.serve(PAGE, &[&self.chain_no, &signed(last.no), &signed(limit as u64)]).await? {
             let entry = stored_entry(row)?;
             if entry.no > self.anchor.no + too_many && entry.at.as_ms() > before {
                 break;
@@ -303,7 +303,7 @@ impl OldChain {
             return Ok(0);
         }
         let moved: Params<'_> = &[&self.chain_no, &signed(self.anchor.no), &signed(last.no), &&last.hash.0[..]];
-        Ok(shared.serve(FORGET, moved).await?.len())
+        Ok(database.serve(FORGET, moved).await?.len())
     }
 }
 

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use super::error::corrupt;
 use super::rows::{get, now, of_call, read_scope};
 use super::runs::observe_clock;
-use super::store::Shared;
+use super::shared::Shared;
 use super::text;
 use crate::record::{CallColumns, decode_call, encode_call, signed};
 
@@ -75,7 +75,7 @@ impl Found {
 }
 
 async fn find(shared: &Shared, id: &str) -> Result<Option<Found>, StoreError> {
-    let rows = shared.serve(FIND, &[&shared.now(), &&*text::stored(id)]).await?;
+    let rows = shared.database.serve(FIND, &[&shared.database.now(), &&*text::stored(id)]).await?;
     rows.first().map(Found::read).transpose()
 }
 
@@ -88,7 +88,7 @@ pub(super) async fn open(shared: &Shared, call: CallRow) -> Result<CallRow, Stor
     let checksum = of_call(call.parent.0, &call.id, status, &record);
     let params: super::connect::Params<'_> =
         &[&&*id, &call.parent.0, &status, &due_at, &record, &checksum, &shared.replica_no];
-    if !shared.serve(OPEN, params).await?.is_empty() {
+    if !shared.database.serve(OPEN, params).await?.is_empty() {
         count(shared, &call, signed(call.stored_bytes())).await?;
     }
     let found = find(shared, &call.id).await?;
@@ -100,7 +100,7 @@ pub(super) async fn open(shared: &Shared, call: CallRow) -> Result<CallRow, Stor
 /// Counts bytes that a call has more than before.
 async fn count(shared: &Shared, call: &CallRow, change: i64) -> Result<(), StoreError> {
     if change != 0
-        && let Some(scope) = shared.scopes.find(shared, &call.scope).await?
+        && let Some(scope) = shared.scopes.find(&shared.database, &call.scope).await?
     {
         shared.usage.add(scope.owner_no, change);
     }
@@ -127,7 +127,7 @@ pub(super) async fn call(shared: &Shared, id: &str) -> Result<Option<CallRow>, S
 }
 
 pub(super) async fn of_task(shared: &Shared, parent: TaskKey) -> Result<Vec<CallRow>, StoreError> {
-    let rows = shared.serve(OF_TASK, &[&shared.now(), &parent.0]).await?;
+    let rows = shared.database.serve(OF_TASK, &[&shared.database.now(), &parent.0]).await?;
     rows.iter().map(|row| Found::read(row).map(|found| found.call)).collect()
 }
 
@@ -139,7 +139,7 @@ pub(super) async fn claim(
 ) -> Result<Vec<CallRow>, StoreError> {
     observe_clock(shared).await?;
     let only = only.map(|id| text::stored(&id).into_owned());
-    let rows = shared.serve(DUE, &[&shared.now(), &only, &signed(limit as u64)]).await?;
+    let rows = shared.database.serve(DUE, &[&shared.database.now(), &only, &signed(limit as u64)]).await?;
     let mut claimed = Vec::new();
     for row in &rows {
         match Found::read(row) {
@@ -158,13 +158,13 @@ pub(super) async fn claim(
 
 pub(super) async fn next_in(shared: &Shared) -> Result<Option<i64>, StoreError> {
     const NEXT: &str = concat!("select min(due_at) - ", now!(), " from call where due_at is not null");
-    let rows = shared.serve(NEXT, &[&shared.now()]).await?;
+    let rows = shared.database.serve(NEXT, &[&shared.database.now()]).await?;
     rows.first().map_or(Ok(None), |row| get(row, 0))
 }
 
 /// Makes calls due that an earlier process of this name looked after.
 pub(super) async fn void_claims(shared: &Shared) -> Result<(), StoreError> {
-    for row in &shared.serve(OF_HOLDER, &[&shared.now(), &shared.replica_no]).await? {
+    for row in &shared.database.serve(OF_HOLDER, &[&shared.database.now(), &shared.replica_no]).await? {
         let Ok(Found { mut call, revision, holder, now }) = Found::read(row) else { continue };
         if call.void_claim(now) {
             write(shared, &call, revision, holder).await?;
@@ -183,7 +183,7 @@ async fn write(shared: &Shared, call: &CallRow, revision: i64, holder: Option<i3
     let (id, due_at) = (text::stored(&call.id), call.due_at.map(Timestamp::as_ms));
     let checksum = of_call(call.parent.0, &call.id, status, &record);
     let params: super::connect::Params<'_> = &[&&*id, &revision, &status, &due_at, &record, &checksum, &holder];
-    if !shared.serve(WRITE, params).await?.is_empty() {
+    if !shared.database.serve(WRITE, params).await?.is_empty() {
         return Ok(true);
     }
     // If the connection was lost after it was written, the statement was repeated, and has found what it wrote itself.

@@ -17,7 +17,7 @@ use tokio_postgres::types::ToSql;
 use super::error::corrupt;
 use super::rows::{PushColumns, get, now, read_scope};
 use super::runs::observe_clock;
-use super::store::Shared;
+use super::shared::Shared;
 use super::text;
 use crate::record::{signed, unsigned};
 use crate::secret_keys::{Place, SecretKeys};
@@ -89,7 +89,7 @@ pub(super) async fn push_configs(shared: &Shared, key: TaskKey) -> Result<Vec<Pu
         push_columns!(),
         ", t.id from push p join task t using (task_no) where p.task_no = $1::bigint order by p.push_no"
     );
-    let rows = shared.read(CONFIGS, &[&key.0]).await?;
+    let rows = shared.database.read(CONFIGS, &[&key.0]).await?;
     let read = |row: &Row| -> Result<PushConfig, StoreError> {
         let id: &str = get(row, AFTER_PUSH)?;
         Ok(read_push(row)?.1.into_config((&*text::read(id)).into(), shared.secrets.as_ref()))
@@ -158,8 +158,8 @@ async fn claim_rows(shared: &Shared, limit: usize, claim_ms: u32) -> Result<Vec<
     let claim_ms = i64::from(claim_ms);
     let after = shared.claimed_after.load(Ordering::Relaxed);
     let wanted = signed(limit as u64);
-    let parameters: [&(dyn ToSql + Sync); 5] = [&shared.now(), &wanted, &claim_ms, &shared.replica_no, &after];
-    let mut rows = shared.serve(CLAIM_SHARES, &parameters).await?;
+    let parameters: [&(dyn ToSql + Sync); 5] = [&shared.database.now(), &wanted, &claim_ms, &shared.replica_no, &after];
+    let mut rows = shared.database.serve(CLAIM_SHARES, &parameters).await?;
     let (mut last, mut owners) = (NO_OWNER, 0);
     if let Some(told) = rows.first() {
         (last, owners) = (get(told, AFTER_CLAIMED + 2)?, get(told, AFTER_CLAIMED + 3)?);
@@ -178,7 +178,12 @@ async fn claim_rows(shared: &Shared, limit: usize, claim_ms: u32) -> Result<Vec<
     shared.claimed_after.store(if owners < wanted { NO_OWNER } else { last }, Ordering::Relaxed);
     if has_more && rows.len() < limit {
         let left = signed((limit - rows.len()) as u64);
-        rows.extend(shared.serve(CLAIM_OLDEST, &[&shared.now(), &left, &claim_ms, &shared.replica_no]).await?);
+        rows.extend(
+            shared
+                .database
+                .serve(CLAIM_OLDEST, &[&shared.database.now(), &left, &claim_ms, &shared.replica_no])
+                .await?,
+        );
     }
     Ok(rows)
 }
@@ -280,7 +285,10 @@ pub(super) async fn settle(shared: &Shared, settled: Vec<(DeliveryClaim, Deliver
             waits.push(wait_ms);
             errors.push(error);
         }
-        let rows = shared.serve(SETTLE, &[&shared.now(), &keys, &untils, &kinds, &seqs, &waits, &errors]).await?;
+        let rows = shared
+            .database
+            .serve(SETTLE, &[&shared.database.now(), &keys, &untils, &kinds, &seqs, &waits, &errors])
+            .await?;
         shared.totals.rows(rows.len() as u64);
     }
     Ok(())
@@ -288,14 +296,14 @@ pub(super) async fn settle(shared: &Shared, settled: Vec<(DeliveryClaim, Deliver
 
 pub(super) async fn next_at(shared: &Shared) -> Result<Option<Timestamp>, StoreError> {
     const NEXT: &str = "select due_at from push where due_at is not null order by due_at limit 1";
-    let rows = shared.serve(NEXT, &[]).await?;
+    let rows = shared.database.serve(NEXT, &[]).await?;
     rows.first().map(|row| get(row, 0).map(Timestamp::from_ms)).transpose()
 }
 
 /// How many deliveries wait or are under way, counted up to this number in the index of what is due.
 pub(super) async fn depth(shared: &Shared, at_most: u32) -> Result<u64, StoreError> {
     const DEPTH: &str = "select count(*) from (select 1 from push where due_at is not null limit $1) as due";
-    let rows = shared.serve(DEPTH, &[&i64::from(at_most)]).await?;
+    let rows = shared.database.serve(DEPTH, &[&i64::from(at_most)]).await?;
     let count: Option<i64> = rows.first().map(|row| get(row, 0)).transpose()?;
     Ok(count.unwrap_or_default().unsigned_abs())
 }
@@ -351,8 +359,8 @@ pub(super) async fn outbox_page(shared: &Shared, query: OutboxQuery) -> Result<O
     let after = query.after.map_or(i64::MIN, |key| key.0);
     // A page of one state may have to pass over entries of other states.
     let rows_max = if query.state.is_some() { EXAMINED_MAX } else { signed(query.limit as u64).saturating_add(1) };
-    let examined = shared.read(EXAMINED, &[&after, &EXAMINED_MAX]).await?;
-    let rows = shared.read(PAGE, &[&after, &EXAMINED_MAX, &rows_max]).await?;
+    let examined = shared.database.read(EXAMINED, &[&after, &EXAMINED_MAX]).await?;
+    let rows = shared.database.read(PAGE, &[&after, &EXAMINED_MAX, &rows_max]).await?;
     let mut page = OutboxPage { entries: Vec::new(), next: None };
     for row in &rows {
         let Some(entry) = read_entry(row)? else { continue };
@@ -377,7 +385,7 @@ pub(super) async fn outbox_find(shared: &Shared, key: DeliveryKey) -> Result<Opt
         entry_columns!(),
         " from push p join task t using (task_no) join scope s using (scope_no) where p.push_no = $1::bigint"
     );
-    let rows = shared.read(FIND, &[&key.0]).await?;
+    let rows = shared.database.read(FIND, &[&key.0]).await?;
     rows.first().map_or(Ok(None), read_entry)
 }
 
@@ -390,7 +398,7 @@ pub(super) async fn redrive(shared: &Shared, keys: Vec<DeliveryKey>) -> Result<u
          returning p.push_no"
     );
     let keys: Vec<i64> = keys.into_iter().map(|key| key.0).collect();
-    Ok(shared.serve(REDRIVE, &[&shared.now(), &keys]).await?.len())
+    Ok(shared.database.serve(REDRIVE, &[&shared.database.now(), &keys]).await?.len())
 }
 
 pub(super) async fn purge(shared: &Shared, keys: Vec<DeliveryKey>) -> Result<usize, StoreError> {
@@ -402,5 +410,5 @@ pub(super) async fn purge(shared: &Shared, keys: Vec<DeliveryKey>) -> Result<usi
         update push p set parked = false, failures = 0, last_error = null, delivered_seq = t.seq
           from l, t where p.push_no = l.push_no and t.task_no = p.task_no and p.parked returning p.push_no";
     let keys: Vec<i64> = keys.into_iter().map(|key| key.0).collect();
-    Ok(shared.serve(PURGE, &[&keys]).await?.len())
+    Ok(shared.database.serve(PURGE, &[&keys]).await?.len())
 }

@@ -8,7 +8,7 @@ use switchboard_engine::ports::store::{Scope, StoreError, TaskKey};
 use super::fold::{Chunks, Walk};
 use super::read::find;
 use super::rows::{LogRow, log_columns};
-use super::store::Shared;
+use super::shared::Shared;
 use crate::record::{Chains, Opening, Reading, decode_writes};
 
 /// How many commits are examined in one call, whether they write to the artifact or not.
@@ -57,8 +57,8 @@ pub(super) async fn read(
     let task_no = cursor.key.0;
     let mut reading = Reading::of(cursor, bytes_max);
     let (first, last) = reading.versions();
-    let rows = shared.read(FORWARD, &[&task_no, &first, &last, &COMMITS_MAX]).await?;
-    if rows.is_empty() && shared.read(EXISTS, &[&task_no]).await?.is_empty() {
+    let rows = shared.database.read(FORWARD, &[&task_no, &first, &last, &COMMITS_MAX]).await?;
+    if rows.is_empty() && shared.database.read(EXISTS, &[&task_no]).await?.is_empty() {
         return Err(StoreError::Pruned);
     }
     let mut bytes = Vec::new();

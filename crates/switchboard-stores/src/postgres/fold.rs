@@ -9,7 +9,7 @@ use switchboard_engine::ports::store::{StoreError, StoredTask, TaskKey};
 
 use super::error::corrupt;
 use super::rows::{LogRow, TaskRow, get, of_chunk};
-use super::store::Shared;
+use super::shared::Shared;
 use crate::checksum::ContentHash;
 use crate::record::{Chains, ChunkSource, Contents, Folding, HistoryBounds, ParsedCommit, Want, missing};
 
@@ -50,7 +50,7 @@ impl<'s> Walk<'s> {
         if newest == 0 {
             return Ok(Vec::new());
         }
-        let found = self.shared.read(WALK, &[&self.task_no, &story, &artifact, &status, &CHAIN_PAGE]).await?;
+        let found = self.shared.database.read(WALK, &[&self.task_no, &story, &artifact, &status, &CHAIN_PAGE]).await?;
         let Some(last) = found.last() else { return Err(missing(self.task_no, newest)) };
         self.next = Chains { story: get(last, 10)?, artifact: get(last, 11)?, status: get(last, 12)? };
         let next = self.next.story.max(self.next.artifact).max(self.next.status);
@@ -127,7 +127,7 @@ impl Chunks {
         let versions: Vec<i64> = wanted.iter().map(|(version, _)| *version).collect();
         let firsts: Vec<i32> = wanted.iter().map(|(_, range)| number(range.start)).collect();
         let ends: Vec<i32> = wanted.iter().map(|(_, range)| number(range.end)).collect();
-        for row in &shared.read(CHUNKS, &[&task_no, &versions, &firsts, &ends]).await? {
+        for row in &shared.database.read(CHUNKS, &[&task_no, &versions, &firsts, &ends]).await? {
             let (version, chunk_no): (i64, i64) = (get(row, 0)?, get::<i32>(row, 1)?.into());
             let bytes: Vec<u8> = get(row, 3)?;
             if get::<i64>(row, 2)? != of_chunk(task_no, version, chunk_no, ContentHash::of(&bytes)) {

@@ -14,9 +14,9 @@ use switchboard_engine::ports::{Hint, HintSink, HintStats, Hints};
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::connect::{Connector, Driver};
+use super::database::Database;
 use super::error::{Failure, PostgresError};
 use super::rows::get;
-use super::store::Shared;
 use crate::hint_box::{CHANNELS, HintBox};
 
 /// The longest payload; PostgreSQL has 8,000 bytes.
@@ -57,25 +57,25 @@ impl PostgresHints {
     }
 
     /// Sends hints until it is dropped.
-    pub(super) async fn send(&self, shared: &Shared) {
+    pub(super) async fn send(&self, database: &Database) {
         loop {
             self.hints.wait().await;
-            self.send_waiting(shared).await;
+            self.send_waiting(database).await;
             tokio::time::sleep(GATHER).await;
         }
     }
 
     /// Sends the hints that wait.
-    pub(super) async fn send_waiting(&self, shared: &Shared) {
+    pub(super) async fn send_waiting(&self, database: &Database) {
         const NOTIFY: &str =
             "select pg_notify(n.channel, n.payload) from unnest($1::text[], $2::text[]) as n(channel, payload)";
         let payloads = self.hints.take(PAYLOAD_BYTES_MAX);
         if payloads.is_empty() {
             return;
         }
-        let named = |(number, payload)| (channel_name(&shared.connector.schema, number), payload);
+        let named = |(number, payload)| (channel_name(&database.connector.schema, number), payload);
         let (channels, payloads): (Vec<String>, Vec<String>) = payloads.into_iter().map(named).unzip();
-        if let Err(error) = shared.serve(NOTIFY, &[&channels, &payloads]).await {
+        if let Err(error) = database.serve(NOTIFY, &[&channels, &payloads]).await {
             tracing::debug!(?error, "hints lost");
         }
     }
@@ -170,16 +170,15 @@ pub(super) use held_names;
 
 /// Counts the processes that share the schema: those whose connection holds their name. One that has just ended is counted until PostgreSQL
 /// notices.
-pub(super) async fn count_replicas(shared: &Shared) -> Result<(), StoreError> {
+pub(super) async fn count_replicas(database: &Database) -> Result<u32, StoreError> {
     const COUNT: &str = concat!(
         held_names!(),
         " select count(*) from replica
            where hashtextextended('switchboard replica ' || $1 || ' ' || name, 0) in (select key from held)"
     );
-    let rows = shared.serve(COUNT, &[&shared.connector.schema]).await?;
+    let rows = database.serve(COUNT, &[&database.connector.schema]).await?;
     let count: i64 = rows.first().map_or(Ok(1), |row| get(row, 0))?;
-    shared.share.set_processes(u32::try_from(count).unwrap_or(u32::MAX));
-    Ok(())
+    Ok(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 /// Drives a connection until it ends, and passes on what it is told.

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use super::fold::fold;
 use super::outlined::fold_within;
 use super::rows::{TaskRow, get, task_columns};
-use super::store::Shared;
+use super::shared::Shared;
 use super::text;
 use crate::record::{HistoryBounds, ListPaging, Want, signed, state_number, unsigned};
 
@@ -53,14 +53,14 @@ pub(super) async fn list(shared: &Shared, scope: &Scope, query: &ListQuery) -> R
 
 async fn one_page(shared: &Shared, scope: &Scope, query: &ListQuery) -> Result<ListPage, StoreError> {
     let mut page = ListPage { tasks: Vec::new(), next: None, total: 0 };
-    let Some(numbers) = shared.scopes.find(shared, scope).await? else { return Ok(page) };
+    let Some(numbers) = shared.scopes.find(&shared.database, scope).await? else { return Ok(page) };
     let since = query.status_since.map_or(i64::MIN, Timestamp::as_ms);
     let state = query.state.map(|state| i16::try_from(state_number(state)).unwrap_or(0));
     let context = query.context_id.as_ref().map(|context| text::stored(context.as_str()));
     let context = context.as_deref();
     let after = query.after.unwrap_or(ListCursor { status_at: Timestamp::from_ms(i64::MAX), key: TaskKey(i64::MAX) });
     let (page_sql, count_sql) = if context.is_some() { (PAGE_OF_CONTEXT, COUNT_OF_CONTEXT) } else { (PAGE, COUNT) };
-    let counted = shared.read(count_sql, &[&numbers.scope_no, &since, &state, &context]).await?;
+    let counted = shared.database.read(count_sql, &[&numbers.scope_no, &since, &state, &context]).await?;
     page.total = counted.first().map_or(Ok(0), |row| get(row, 0)).map(unsigned)?;
     if query.page_size == 0 {
         return Ok(page);
@@ -69,7 +69,7 @@ async fn one_page(shared: &Shared, scope: &Scope, query: &ListQuery) -> Result<L
     let limit = signed(query.page_size as u64).saturating_add(1);
     let (status_at, key) = (after.status_at.as_ms(), after.key.0);
     let params: super::connect::Params<'_> = &[&numbers.scope_no, &since, &state, &context, &status_at, &key, &limit];
-    let rows = shared.read(page_sql, params).await?;
+    let rows = shared.database.read(page_sql, params).await?;
     let cursor = |row: &Row| -> Result<ListCursor, StoreError> {
         Ok(ListCursor { status_at: Timestamp::from_ms(get(row, 5)?), key: TaskKey(get(row, 0)?) })
     };

@@ -6,7 +6,7 @@ use switchboard_engine::ports::store::{StoreError, StoredTask};
 
 use super::fold::{Chunks, Walk, fold};
 use super::rows::TaskRow;
-use super::store::Shared;
+use super::shared::Shared;
 use crate::record::{
     Chains, Gathering, HistoryBounds, StoredPart, Want, Write, decode_writes, make_earlier, too_large,
 };

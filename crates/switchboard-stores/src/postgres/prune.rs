@@ -6,7 +6,7 @@ use switchboard_engine::ports::store::{Retention, StoreError};
 use tokio_postgres::Row;
 
 use super::rows::get;
-use super::store::Shared;
+use super::shared::Shared;
 use super::totals::{Counted, place_of};
 use super::usage::Sums;
 use crate::record::{signed, unsigned};
@@ -96,20 +96,20 @@ pub(super) async fn prune(shared: &Shared, retention: Retention, limit: usize) -
     let limit = signed(limit as u64);
     let before = |kept_ms: i64| retention.now.plus_ms(kept_ms.saturating_neg()).as_ms();
     let mut done = remove_leftovers(shared, limit.min(8)).await?;
-    let forgotten = shared.tend(FORGET_ACCEPTED, &[&retention.now.as_ms(), &(limit - done)]).await?;
+    let forgotten = shared.database.tend(FORGET_ACCEPTED, &[&retention.now.as_ms(), &(limit - done)]).await?;
     done += signed(forgotten.len() as u64);
     let excess = excess(shared, &retention).await?.min(limit - done);
     if excess > 0 {
-        let rows = shared.tend(REMOVE_EXCESS, &[&excess]).await?;
+        let rows = shared.database.tend(REMOVE_EXCESS, &[&excess]).await?;
         done += removed(shared, &rows).await?;
     }
     if done < limit {
         let (tasks, replies) = (before(retention.tasks_ms), before(retention.replies_ms));
-        let rows = shared.tend(REMOVE_OLD, &[&(limit - done), &tasks, &replies]).await?;
+        let rows = shared.database.tend(REMOVE_OLD, &[&(limit - done), &tasks, &replies]).await?;
         done += removed(shared, &rows).await?;
     }
     if done < limit {
-        let rows = shared.tend(COMPACT, &[&(limit - done), &before(retention.events_ms)]).await?;
+        let rows = shared.database.tend(COMPACT, &[&(limit - done), &before(retention.events_ms)]).await?;
         done += signed(rows.len() as u64);
         for row in &rows {
             compact(shared, row).await?;
@@ -131,17 +131,17 @@ async fn removed(shared: &Shared, rows: &[Row]) -> Result<i64, StoreError> {
 
 /// Removes some of the log and chunks of a removed task.
 async fn remove_slice(shared: &Shared, task_no: i64) -> Result<(), StoreError> {
-    let log = shared.tend(REMOVE_LOG, &[&task_no, &LOG_ROWS_SLICE]).await?;
-    let chunks = shared.tend(REMOVE_CHUNKS, &[&task_no, &CHUNKS_SLICE]).await?;
+    let log = shared.database.tend(REMOVE_LOG, &[&task_no, &LOG_ROWS_SLICE]).await?;
+    let chunks = shared.database.tend(REMOVE_CHUNKS, &[&task_no, &CHUNKS_SLICE]).await?;
     shared.totals.rows((log.len() + chunks.len()) as u64);
     if signed(log.len() as u64) < LOG_ROWS_SLICE && signed(chunks.len() as u64) < CHUNKS_SLICE {
-        shared.tend(REMOVED, &[&task_no]).await?;
+        shared.database.tend(REMOVED, &[&task_no]).await?;
     }
     Ok(())
 }
 
 async fn remove_leftovers(shared: &Shared, limit: i64) -> Result<i64, StoreError> {
-    let rows = shared.tend(LEFTOVERS, &[&limit]).await?;
+    let rows = shared.database.tend(LEFTOVERS, &[&limit]).await?;
     for row in &rows {
         remove_slice(shared, get(row, 0)?).await?;
     }
@@ -152,14 +152,14 @@ async fn compact(shared: &Shared, row: &Row) -> Result<(), StoreError> {
     let [task_no, version, story, artifact, status] =
         [get::<i64>(row, 0)?, get(row, 1)?, get(row, 2)?, get(row, 3)?, get(row, 4)?];
     let params: super::connect::Params<'_> = &[&task_no, &story, &artifact, &status, &version, &LOG_ROWS_SLICE];
-    let rows = shared.tend(COMPACT_SLICE, params).await?;
+    let rows = shared.database.tend(COMPACT_SLICE, params).await?;
     // No row: the task was removed meanwhile.
     let Some(freed) = rows.first() else { return Ok(()) };
     let removed: i64 = get(freed, 0)?;
     shared.usage.add(get(freed, 2)?, -get::<i64>(freed, 1)?);
     shared.totals.rows(unsigned(removed) + 1);
     if removed < LOG_ROWS_SLICE {
-        shared.tend(COMPACTED, &[&task_no, &version]).await?;
+        shared.database.tend(COMPACTED, &[&task_no, &version]).await?;
     }
     Ok(())
 }
@@ -190,7 +190,7 @@ select g.phase, g.state, g.records, g.bytes, s.owner_no
   left join scope s on s.scope_no = g.scope_no";
     let (begun, usage_begun) = (shared.totals.count_begins(), shared.usage.count_begins());
     let (mut counted, mut sums) = (Counted::default(), Sums::default());
-    for row in &shared.tend(COUNT, &[]).await? {
+    for row in &shared.database.tend(COUNT, &[]).await? {
         let Some(phase) = get::<Option<i16>>(row, 0)? else {
             sums.add(get::<Option<i64>>(row, 4)?.unwrap_or_default(), get(row, 3)?);
             continue;
@@ -209,7 +209,7 @@ select g.phase, g.state, g.records, g.bytes, s.owner_no
 /// Counts all records of a database that is not large.
 pub(super) async fn count_if_few(shared: &Shared) -> Result<(), StoreError> {
     const ESTIMATE: &str = "select reltuples from pg_class where oid = to_regclass('task')";
-    let rows = shared.tend(ESTIMATE, &[]).await?;
+    let rows = shared.database.tend(ESTIMATE, &[]).await?;
     match rows.first().map_or(Ok(0.0), |row| get::<f32>(row, 0))? {
         estimate if f64::from(estimate) > f64::from(COUNT_AT_OPEN_MAX) => Ok(()),
         _ => count(shared).await,

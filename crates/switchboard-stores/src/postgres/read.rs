@@ -10,7 +10,7 @@ use super::error::corrupt;
 use super::fold::{Chunks, Walk};
 use super::outlined::{fold_earlier_within, fold_within};
 use super::rows::{LogRow, TaskRow, get, log_columns, now, of_accept, task_columns};
-use super::store::Shared;
+use super::shared::Shared;
 use super::text;
 use crate::record::{
     Accepting, Chains, Contents, HistoryBounds, Paging, ParsedCommit, Want, missing, sets_status, signed, unsigned,
@@ -34,7 +34,7 @@ pub(super) async fn find(shared: &Shared, scope: &Scope, id: &TaskId) -> Result<
     let [id, tenant, principal, agent] =
         [id.as_str(), scope.owner.tenant.as_str(), scope.owner.principal.as_str(), scope.agent.as_str()]
             .map(text::stored);
-    let found = shared.read(FIND, &[&&*id, &&*tenant, &&*principal, &&*agent]).await?;
+    let found = shared.database.read(FIND, &[&&*id, &&*tenant, &&*principal, &&*agent]).await?;
     found.first().map(|row| TaskRow::read(row, &scope.agent)).transpose()
 }
 
@@ -81,7 +81,7 @@ const LOG: &str = concat!(
 pub(super) async fn log(shared: &Shared, key: TaskKey, after_seq: u64, limit: usize) -> Result<LogPage, StoreError> {
     let after_seq = signed(after_seq);
     let mut page = Paging::after(after_seq);
-    let found = shared.read(BOUNDS, &[&key.0, &after_seq]).await?;
+    let found = shared.database.read(BOUNDS, &[&key.0, &after_seq]).await?;
     let bounds = found.first().ok_or(StoreError::Pruned)?;
     let (floor_seq, seq): (i64, i64) = (get(bounds, 0)?, get(bounds, 1)?);
     if after_seq < floor_seq {
@@ -92,7 +92,7 @@ pub(super) async fn log(shared: &Shared, key: TaskKey, after_seq: u64, limit: us
     }
     let from: Option<i64> = get(bounds, 2)?;
     let from = from.ok_or_else(|| corrupt(format_args!("a commit of task number {} is missing", key.0)))?;
-    let rows = shared.read(LOG, &[&key.0, &from, &signed(limit as u64), &LOG_PAGE_BYTES_MAX]).await?;
+    let rows = shared.database.read(LOG, &[&key.0, &from, &signed(limit as u64), &LOG_PAGE_BYTES_MAX]).await?;
     let rows = rows.iter().map(LogRow::read).collect::<Result<Vec<_>, _>>()?;
     let mut parsed = Vec::with_capacity(rows.len());
     let mut wanted = Vec::new();
@@ -122,7 +122,7 @@ const FIND_ACCEPTED: &str = concat!(
 );
 
 pub(super) async fn find_accepted(shared: &Shared, key: [u8; 32]) -> Result<Option<Accepted>, StoreError> {
-    let found = shared.read(FIND_ACCEPTED, &[&shared.now(), &&key[..]]).await?;
+    let found = shared.database.read(FIND_ACCEPTED, &[&shared.database.now(), &&key[..]]).await?;
     let Some(row) = found.first() else { return Ok(None) };
     let unreadable = || StoreError::Damaged("an idempotency key cannot be read".to_owned());
     let digest: &[u8] = get(row, 1)?;
@@ -163,7 +163,7 @@ async fn find_accepting(shared: &Shared, row: &TaskRow, accepted: &Accepted) -> 
         return Err(StoreError::Pruned);
     }
     let version = if accepted.after_seq < row.head.seq {
-        let found = shared.read(BOUNDS, &[&task_no, &after_seq]).await?;
+        let found = shared.database.read(BOUNDS, &[&task_no, &after_seq]).await?;
         let bounds = found.first().ok_or(StoreError::Pruned)?;
         get::<Option<i64>>(bounds, 2)?.ok_or_else(|| missing(task_no, row.floor_version + 1))?
     } else {
@@ -202,7 +202,7 @@ async fn status_at(shared: &Shared, task_no: i64, version: i64) -> Result<Option
     let mut next = version;
     let mut examined = 0;
     while examined < COMMITS_MAX {
-        let rows = shared.read(EARLIER, &[&task_no, &next, &COMMITS_PAGE]).await?;
+        let rows = shared.database.read(EARLIER, &[&task_no, &next, &COMMITS_PAGE]).await?;
         if rows.is_empty() {
             break;
         }

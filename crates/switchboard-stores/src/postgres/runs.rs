@@ -6,7 +6,7 @@ use switchboard_engine::ports::store::{DueRun, Release, StoreError, StoredHead, 
 use tokio_postgres::Row;
 
 use super::rows::{AFTER_TASK, TaskRow, get, now, read_scope, task_columns};
-use super::store::Shared;
+use super::shared::Shared;
 use super::text;
 use crate::record::signed;
 
@@ -14,7 +14,7 @@ const OBSERVE: &str = "select observe_clock_v2($1)";
 
 /// Notes the time, and shifts waiting times if the clock was set back.
 pub(super) async fn observe_clock(shared: &Shared) -> Result<(), StoreError> {
-    shared.serve(OBSERVE, &[&shared.now()]).await?;
+    shared.database.serve(OBSERVE, &[&shared.database.now()]).await?;
     Ok(())
 }
 
@@ -35,7 +35,7 @@ const DUE: &str = concat!(
 pub(super) async fn due(shared: &Shared, agents: &[AgentName], limit: usize) -> Result<Vec<DueRun>, StoreError> {
     observe_clock(shared).await?;
     let names: Vec<String> = agents.iter().map(|agent| text::stored(agent.as_str()).into_owned()).collect();
-    let rows = shared.serve(DUE, &[&shared.now(), &names, &signed(limit as u64)]).await?;
+    let rows = shared.database.serve(DUE, &[&shared.database.now(), &names, &signed(limit as u64)]).await?;
     read_due(shared, &rows)
 }
 
@@ -59,7 +59,8 @@ pub(super) async fn due_of_others(
 ) -> Result<Vec<DueRun>, StoreError> {
     let names: Vec<String> = agents.iter().map(|agent| text::stored(agent.as_str()).into_owned()).collect();
     let after = after.map_or(i64::MIN, |after| after.0);
-    let rows = shared.serve(DUE_OF_OTHERS, &[&shared.now(), &names, &after, &signed(limit as u64)]).await?;
+    let rows =
+        shared.database.serve(DUE_OF_OTHERS, &[&shared.database.now(), &names, &after, &signed(limit as u64)]).await?;
     read_due(shared, &rows)
 }
 
@@ -87,7 +88,7 @@ update task set begun = true from l where task.task_no = l.task_no returning tas
 
 pub(super) async fn begin(shared: &Shared, begun: Vec<(TaskKey, u64)>) -> Result<Vec<TaskKey>, StoreError> {
     let (tasks, fences) = split(&begun);
-    let rows = shared.serve(BEGIN, &[&tasks, &fences]).await?;
+    let rows = shared.database.serve(BEGIN, &[&tasks, &fences]).await?;
     shared.totals.rows(rows.len() as u64);
     lost(&begun, &rows)
 }
@@ -110,7 +111,7 @@ pub(super) async fn renew(
         return Ok(Vec::new());
     }
     let (tasks, fences) = split(&held);
-    let rows = shared.serve(RENEW, &[&shared.now(), &tasks, &fences, &i64::from(lease_ms)]).await?;
+    let rows = shared.database.serve(RENEW, &[&shared.database.now(), &tasks, &fences, &i64::from(lease_ms)]).await?;
     lost(&held, &rows)
 }
 
@@ -132,13 +133,13 @@ pub(super) async fn release(shared: &Shared, released: Vec<Release>) -> Result<(
     let tasks: Vec<i64> = released.iter().map(|release| release.key.0).collect();
     let fences: Vec<i64> = released.iter().map(|release| signed(release.fence)).collect();
     let pauses: Vec<i64> = released.iter().map(|release| release.pause_ms).collect();
-    shared.serve(RELEASE, &[&shared.now(), &tasks, &fences, &pauses]).await?;
+    shared.database.serve(RELEASE, &[&shared.database.now(), &tasks, &fences, &pauses]).await?;
     Ok(())
 }
 
 pub(super) async fn canceled(shared: &Shared) -> Result<Vec<TaskKey>, StoreError> {
     const CANCELED: &str = "select task_no from task where running and cancel_requested order by task_no";
-    let rows = shared.serve(CANCELED, &[]).await?;
+    let rows = shared.database.serve(CANCELED, &[]).await?;
     rows.iter().map(|row| get(row, 0).map(TaskKey)).collect()
 }
 

@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use switchboard_engine::ports::store::{Scope, StoreError};
 
+use super::database::Database;
 use super::error::corrupt;
 use super::rows::get;
-use super::store::Shared;
 use super::text;
 
 /// How many scopes are remembered. With more, all are forgotten and asked for again.
@@ -44,14 +44,14 @@ impl Scopes {
     }
 
     /// The numbers of a scope; none if it has no tasks.
-    pub(super) async fn find(&self, shared: &Shared, scope: &Scope) -> Result<Option<ScopeNumbers>, StoreError> {
+    pub(super) async fn find(&self, database: &Database, scope: &Scope) -> Result<Option<ScopeNumbers>, StoreError> {
         const FIND: &str =
             "select scope_no, agent_no, owner_no from scope where tenant = $1 and principal = $2 and agent = $3";
         if let Some(known) = self.known(scope) {
             return Ok(Some(known));
         }
         let [tenant, principal, agent] = names(scope).map(text::stored);
-        let rows = shared.read(FIND, &[&&*tenant, &&*principal, &&*agent]).await?;
+        let rows = database.read(FIND, &[&&*tenant, &&*principal, &&*agent]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let numbers = ScopeNumbers { scope_no: get(row, 0)?, agent_no: get(row, 1)?, owner_no: get(row, 2)? };
         self.remember(scope, numbers);
@@ -59,7 +59,7 @@ impl Scopes {
     }
 
     /// The numbers of a scope, which is made if it is new.
-    pub(super) async fn make(&self, shared: &Shared, scope: &Scope) -> Result<ScopeNumbers, StoreError> {
+    pub(super) async fn make(&self, database: &Database, scope: &Scope) -> Result<ScopeNumbers, StoreError> {
         const AGENT: &str = "insert into agent (name) values ($1) on conflict (name) do nothing";
         const OWNER: &str =
             "insert into owner (tenant, principal) values ($1, $2) on conflict (tenant, principal) do nothing";
@@ -67,24 +67,24 @@ impl Scopes {
                              select $1::text, $2::text, $3::text, agent_no, owner_no from agent, owner
                               where agent.name = $3::text and owner.tenant = $1::text and owner.principal = $2::text
                              on conflict (tenant, principal, agent) do nothing";
-        if let Some(known) = self.find(shared, scope).await? {
+        if let Some(known) = self.find(database, scope).await? {
             return Ok(known);
         }
         let [tenant, principal, agent] = names(scope).map(text::stored);
-        shared.serve(AGENT, &[&&*agent]).await?;
-        shared.serve(OWNER, &[&&*tenant, &&*principal]).await?;
-        shared.serve(SCOPE, &[&&*tenant, &&*principal, &&*agent]).await?;
-        self.find(shared, scope).await?.ok_or_else(|| corrupt("a scope that was just made is missing"))
+        database.serve(AGENT, &[&&*agent]).await?;
+        database.serve(OWNER, &[&&*tenant, &&*principal]).await?;
+        database.serve(SCOPE, &[&&*tenant, &&*principal, &&*agent]).await?;
+        self.find(database, scope).await?.ok_or_else(|| corrupt("a scope that was just made is missing"))
     }
 
     /// A number for a new record.
-    pub(super) async fn next_task_no(&self, shared: &Shared) -> Result<i64, StoreError> {
+    pub(super) async fn next_task_no(&self, database: &Database) -> Result<i64, StoreError> {
         const BLOCK: &str = "select nextval('task_block')";
         let mut free = self.free.lock().await;
         if let Some(next) = free.next() {
             return Ok(next);
         }
-        let rows = shared.serve(BLOCK, &[]).await?;
+        let rows = database.serve(BLOCK, &[]).await?;
         let first: i64 = get(rows.first().ok_or_else(|| corrupt("a sequence has no next number"))?, 0)?;
         *free = first + 1..first + TASK_BLOCK;
         Ok(first)

@@ -1,8 +1,7 @@
-//! The store: its ports, and what its parts share. Each method of a port is one call of the module that does it.
+//! The store and its ports. Each method of a port is one call of the module that does it.
 
 use std::future::ready;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{AgentName, ArtifactId, PushConfig, TaskId, Timestamp};
@@ -13,31 +12,17 @@ use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery};
 use switchboard_engine::ports::outline::too_large;
 use switchboard_engine::ports::store::{
     Accepted, AcceptedTask, Commit, CommitError, Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, DueRun,
-    ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, Target,
-    TaskKey,
+    ListPage, ListQuery, LogPage, Release, Retention, Scope, StoreError, StoreStats, StoredHead, StoredTask, TaskKey,
 };
 use switchboard_engine::ports::system::ClockRecord;
 use switchboard_engine::ports::{AuditLog, Calls, Deliveries, Outbox, Quarantine, Runs, Share, TaskLog, Upkeep};
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
-use tokio_postgres::Row;
 
-use super::audit::Audit;
-use super::commit::{NewPlace, Pending};
-use super::connect::{Connector, Params, Pool, Slot};
 use super::error::PostgresError;
 use super::hints::PostgresHints;
-use super::options::{PostgresOptions, TimeSource};
-use super::quarantine::Quarantined;
-use super::rows::get;
-use super::scopes::Scopes;
+use super::options::PostgresOptions;
+use super::shared::Shared;
 use super::thread::StoreThread;
-use super::totals::Totals;
-use super::usage::Usage;
-use super::writer::Queue;
-use super::{calls, deliveries, download, list, prune, read, runs};
-use crate::cache::{Cache, Committed};
-use crate::secret_keys::SecretKeys;
+use super::{calls, deliveries, download, list, prune, read, runs, writer};
 
 /// A store on PostgreSQL.
 pub struct PostgresStore {
@@ -45,135 +30,6 @@ pub struct PostgresStore {
     hints: Arc<PostgresHints>,
     /// Drives the connections; joined when the store is dropped.
     _thread: StoreThread,
-}
-
-/// What the parts of a store share.
-pub(super) struct Shared {
-    pub(super) connector: Connector,
-    /// The same for the writers, whose connections plan each statement once.
-    pub(super) writers: Connector,
-    /// For reads of callers.
-    pub(super) readers: Pool,
-    /// For leases and deliveries, which must not wait behind reads.
-    pub(super) service: Pool,
-    /// For work that may take long.
-    pub(super) upkeep: Slot,
-    pub(super) queue: Queue,
-    pub(super) sender: mpsc::Sender<Pending>,
-    /// What this process wrote lately. Others may have written since.
-    pub(super) cache: Cache,
-    pub(super) scopes: Scopes,
-    pub(super) totals: Totals,
-    pub(super) usage: Usage,
-    pub(super) share: Share,
-    pub(super) audit: Audit,
-    pub(super) quarantine: Quarantined,
-    pub(super) secrets: Option<SecretKeys>,
-    pub(super) time: TimeSource,
-    pub(super) replica_no: i32,
-    pub(super) clock_record: ClockRecord,
-    /// Counts from a random number, so that no two commits have the same.
-    pub(super) next_nonce: AtomicI64,
-    /// The owner whose webhooks were looked at last, if there are more owners than a claim looks at.
-    pub(super) claimed_after: AtomicI64,
-}
-
-impl Shared {
-    /// The time, if a test decides it.
-    pub(super) fn now(&self) -> Option<i64> {
-        match &self.time {
-            TimeSource::Database => None,
-            TimeSource::Given(clock) => Some(clock.now().as_ms()),
-        }
-    }
-
-    pub(super) async fn read(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
-        Ok(self.readers.query(&self.connector, sql, params).await?)
-    }
-
-    pub(super) async fn serve(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
-        Ok(self.service.query(&self.connector, sql, params).await?)
-    }
-
-    pub(super) async fn tend(&self, sql: &'static str, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
-        let connection = self.upkeep.get(&self.connector).await?;
-        let result = connection.query(sql, params).await;
-        if result.is_err() {
-            self.upkeep.discard(&connection).await;
-        }
-        Ok(result?)
-    }
-
-    async fn commit(&self, commit: Commit) -> Result<TaskKey, CommitError> {
-        let begun = Instant::now();
-        let (place, owner_no) = match &commit.target {
-            Target::New { scope } => {
-                let numbers = self.scopes.make(self, scope).await?;
-                let task_no = self.scopes.next_task_no(self).await?;
-                self.usage.remember_owner(task_no, numbers.owner_no);
-                let place = NewPlace { task_no, scope_no: numbers.scope_no, agent_no: numbers.agent_no.into() };
-                (Some(place), numbers.owner_no)
-            }
-            Target::Existing { key, .. } => (None, self.owner_of(key.0).await?),
-        };
-        // An expired key of a removed task is in the way once at most.
-        for _ in 0..2 {
-            let nonce = self.next_nonce.fetch_add(1, Ordering::Relaxed);
-            let mut pending = Pending::of(&commit, place, self.usage.room(owner_no), nonce, self.secrets.as_ref())?;
-            let (answer, answered) = oneshot::channel();
-            pending.answer = Some(answer);
-            let closed = || CommitError::Store(StoreError::Unavailable("the store is closed".to_owned()));
-            self.totals.queued(1);
-            if self.sender.send(pending).await.is_err() {
-                return Err(closed());
-            }
-            let outcome = answered.await.map_err(|_| closed())?;
-            let (Err(CommitError::Duplicate(_)), Some(accept)) = (&outcome, &commit.accept) else {
-                self.totals.took(begun.elapsed());
-                if let Ok(key) = outcome {
-                    self.remember(key, commit);
-                }
-                return outcome;
-            };
-            if let Some(accepted) = read::find_accepted(self, accept.key).await? {
-                return Err(CommitError::Duplicate(accepted));
-            }
-            const FREE: &str = "delete from accepted a where a.key = $1
-                                   and not exists (select 1 from task t where t.task_no = a.task_no) returning 1";
-            self.serve(FREE, &[&&accept.key[..]]).await?;
-        }
-        Err(CommitError::Conflict)
-    }
-}
-
-impl Shared {
-    /// Keeps what a durable commit made of its task.
-    fn remember(&self, key: TaskKey, commit: Commit) {
-        let Commit { target, head, events, folded, .. } = commit;
-        let scope = match target {
-            Target::New { scope } => Some(scope),
-            Target::Existing { .. } => None,
-        };
-        self.cache.update(|updates| updates.committed(Committed { key, scope, head, events: &events, folded }));
-    }
-
-    /// Whose a task is, by the number of its owner. A task that is gone belongs to nobody, and its commit is a conflict.
-    async fn owner_of(&self, task_no: i64) -> Result<i64, StoreError> {
-        const OWNER: &str = "select s.owner_no from task t join scope s using (scope_no) where t.task_no = $1::bigint";
-        if let Some(known) = self.usage.owner_of(task_no) {
-            return Ok(known);
-        }
-        let rows = self.read(OWNER, &[&task_no]).await?;
-        let Some(row) = rows.first() else { return Ok(0) };
-        let owner_no = get(row, 0)?;
-        self.usage.remember_owner(task_no, owner_no);
-        Ok(owner_no)
-    }
-}
-
-/// Stands for what a writer does not look up; the caller of the writer does.
-pub(super) fn duplicate_of_unknown() -> Accepted {
-    Accepted { task_id: "".into(), digest: [0; 32], turn: 0, after_seq: 0 }
 }
 
 impl PostgresStore {
@@ -196,7 +52,7 @@ impl PostgresStore {
 
 impl TaskLog for PostgresStore {
     fn commit(&self, commit: Commit) -> BoxFuture<'_, Result<TaskKey, CommitError>> {
-        Box::pin(self.shared.commit(commit))
+        Box::pin(writer::commit(&self.shared, commit))
     }
 
     fn head<'a>(&'a self, scope: &'a Scope, id: &'a TaskId) -> BoxFuture<'a, Result<Option<StoredHead>, StoreError>> {
@@ -381,11 +237,11 @@ impl Upkeep for PostgresStore {
 
     fn probe(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         const PROBE: &str = "update meta set value = value where name = 'seen_at' returning 1";
-        Box::pin(async move { self.shared.serve(PROBE, &[]).await.map(drop) })
+        Box::pin(async move { self.shared.database.serve(PROBE, &[]).await.map(drop) })
     }
 
     fn stats(&self) -> StoreStats {
-        let statements = self.shared.connector.sent.read();
+        let statements = self.shared.database.connector.sent.read();
         StoreStats { stored_bytes: self.shared.usage.all(), statements, ..self.shared.totals.stats() }
     }
 
@@ -411,7 +267,7 @@ impl Upkeep for PostgresStore {
 
     fn hold_until(&self, until: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
         const HOLD: &str = "update meta set value = $1::bigint where name = 'held_until' returning 1";
-        Box::pin(async move { self.shared.serve(HOLD, &[&until.as_ms()]).await.map(drop) })
+        Box::pin(async move { self.shared.database.serve(HOLD, &[&until.as_ms()]).await.map(drop) })
     }
 }
 
@@ -454,14 +310,14 @@ impl AuditLog for PostgresStore {
     }
 
     fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.shared.audit.flush(&self.shared))
+        Box::pin(self.shared.audit.flush(&self.shared.database))
     }
 
     fn page(&self, after_no: u64, limit: usize) -> BoxFuture<'_, Result<AuditPage, StoreError>> {
-        Box::pin(self.shared.audit.page(&self.shared, after_no, limit))
+        Box::pin(self.shared.audit.page(&self.shared.database, after_no, limit))
     }
 
     fn forget(&self, retention: AuditRetention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
-        Box::pin(self.shared.audit.forget(&self.shared, retention, limit))
+        Box::pin(self.shared.audit.forget(&self.shared.database, retention, limit))
     }
 }

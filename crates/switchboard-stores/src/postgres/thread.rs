@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::Share;
+use switchboard_engine::ports::store::StoreError;
 use switchboard_engine::ports::system::ClockRecord;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
@@ -16,6 +17,7 @@ use tokio_postgres::Client;
 
 use super::audit::Audit;
 use super::connect::{Connector, Plans, Pool, Slot, Use};
+use super::database::Database;
 use super::deliveries::NO_OWNER;
 use super::error::{Failure, PostgresError};
 use super::hints::{PostgresHints, Presence};
@@ -23,14 +25,14 @@ use super::migrate::{self, SchemaStatus};
 use super::moved::check_not_moved;
 use super::options::{PostgresOptions, TimeSource};
 use super::quarantine::Quarantined;
+use super::queue::{QUEUE_MAX, Queue};
 use super::rows::get;
 use super::scopes::Scopes;
-use super::store::Shared;
+use super::shared::Shared;
 use super::tls::Tls;
 use super::totals::Totals;
 use super::usage::Usage;
-use super::writer::{self, QUEUE_MAX, Queue};
-use super::{calls, hints, prune, runs, text};
+use super::{calls, hints, prune, runs, text, writer};
 use crate::cache::Cache;
 
 /// Bytes of the tasks that this process wrote lately and keeps in memory.
@@ -204,11 +206,14 @@ async fn open(
     }
     let (sender, waiting) = mpsc::channel(QUEUE_MAX);
     let shared = Arc::new(Shared {
-        writers: connector.planning_once(),
-        connector,
-        readers: Pool::new(options.readers, Use::Reads),
-        service: Pool::new(1, Use::Service),
-        upkeep: Slot::of(Use::Upkeep),
+        database: Database {
+            writers: connector.planning_once(),
+            connector,
+            readers: Pool::new(options.readers, Use::Reads),
+            service: Pool::new(1, Use::Service),
+            upkeep: Slot::of(Use::Upkeep),
+            time: options.time,
+        },
         queue: Queue::new(waiting),
         sender,
         cache: Cache::new(options.cache_records_max, CACHE_BYTES_MAX),
@@ -219,7 +224,6 @@ async fn open(
         audit: Audit::new(name),
         quarantine: Quarantined::default(),
         secrets: options.secrets,
-        time: options.time,
         replica_no,
         clock_record,
         next_nonce: AtomicI64::new(random()?),
@@ -228,7 +232,7 @@ async fn open(
     runs::observe_clock(&shared).await.map_err(|error| PostgresError(format!("{error:?}")))?;
     calls::void_claims(&shared).await.map_err(|error| PostgresError(format!("{error:?}")))?;
     prune::count_if_few(&shared).await.map_err(|error| PostgresError(format!("{error:?}")))?;
-    hints::count_replicas(&shared).await.map_err(|error| PostgresError(format!("{error:?}")))?;
+    count_replicas(&shared).await.map_err(|error| PostgresError(format!("{error:?}")))?;
     Ok((shared, hints, presence))
 }
 
@@ -256,17 +260,17 @@ async fn run(shared: Arc<Shared>, hints: Arc<PostgresHints>, presence: Presence,
             biased;
             () = until_closed => {}
             () = tend(&shared) => {}
-            () = presence.keep(&shared.connector, &hints) => {}
-            () = hints.send(&shared) => {}
+            () = presence.keep(&shared.database.connector, &hints) => {}
+            () = hints.send(&shared.database) => {}
         }
     };
     let work = async {
         tokio::join!(writers, regular);
-        if let Err(error) = shared.audit.flush(&shared).await {
+        if let Err(error) = shared.audit.flush(&shared.database).await {
             tracing::error!(?error, "entries of the audit log not written");
         }
         // Others learn what this process has given back.
-        hints.send_waiting(&shared).await;
+        hints.send_waiting(&shared.database).await;
     };
     let mut closes_late = closes.clone();
     let closed_late = async {
@@ -280,6 +284,11 @@ async fn run(shared: Arc<Shared>, hints: Arc<PostgresHints>, presence: Presence,
     }
 }
 
+async fn count_replicas(shared: &Shared) -> Result<(), StoreError> {
+    shared.share.set_processes(hints::count_replicas(&shared.database).await?);
+    Ok(())
+}
+
 /// Work that comes back: audit entries without a commit, the number of processes, and the numbers of tasks.
 async fn tend(shared: &Shared) {
     let mut ticks = interval(FLUSH_EVERY);
@@ -288,13 +297,13 @@ async fn tend(shared: &Shared) {
     let (mut count_at, mut look_at) = (Instant::now() + pause_min, Instant::now() + REPLICAS_COUNTED_EVERY);
     loop {
         ticks.tick().await;
-        if let Err(error) = shared.audit.flush(shared).await {
+        if let Err(error) = shared.audit.flush(&shared.database).await {
             tracing::warn!(?error, "entries of the audit log not written yet");
         }
         let begun = Instant::now();
         if begun >= look_at {
             // What was known stays until the database answers.
-            if let Err(error) = hints::count_replicas(shared).await {
+            if let Err(error) = count_replicas(shared).await {
                 tracing::debug!(?error, "processes not counted");
             }
             look_at = begun + REPLICAS_COUNTED_EVERY;

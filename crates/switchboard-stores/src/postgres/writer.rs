@@ -4,25 +4,23 @@
 //! If the connection is lost, it is not known whether a batch was written. It is sent again: what was written before is refused
 //! then because its version is there already, and is known by the nonce of its log row.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use switchboard_engine::ports::store::{CommitError, StoreError, TaskKey};
-use tokio::sync::{Mutex, mpsc, watch};
+use switchboard_engine::ports::store::{Accepted, Commit, CommitError, StoreError, Target, TaskKey};
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::commit::{Pending, Written, write};
+use super::commit::{NewPlace, Pending, Written, write};
 use super::connect::{Connection, Slot};
 use super::error::{Failure, FailureKind};
+use super::read;
 use super::rows::get;
-use super::store::Shared;
+use super::shared::Shared;
+use crate::cache::Committed;
 
-/// Commits that wait at most; a caller with one more waits until there is room.
-pub(super) const QUEUE_MAX: usize = 4_096;
-/// Commits, and bytes of them, in one batch.
-const BATCH_MAX: usize = 256;
-const BATCH_BYTES_MAX: u64 = 8 << 20;
 /// How long a batch is tried while the server cannot be reached.
 const RECONNECT_S_MAX: u64 = 10;
 const PAUSE_MS_MIN: u64 = 20;
@@ -35,89 +33,69 @@ const WRITTEN: i16 = 0;
 const FENCED: i16 = 2;
 const DUPLICATE: i16 = 3;
 
-/// Commits that wait to be written. The writers take turns at it.
-pub(super) struct Queue {
-    state: Mutex<QueueState>,
+/// Hands a commit to the writers, and returns when it is durable.
+pub(super) async fn commit(shared: &Shared, commit: Commit) -> Result<TaskKey, CommitError> {
+    let begun = Instant::now();
+    let (place, owner_no) = match &commit.target {
+        Target::New { scope } => {
+            let numbers = shared.scopes.make(&shared.database, scope).await?;
+            let task_no = shared.scopes.next_task_no(&shared.database).await?;
+            shared.usage.remember_owner(task_no, numbers.owner_no);
+            let place = NewPlace { task_no, scope_no: numbers.scope_no, agent_no: numbers.agent_no.into() };
+            (Some(place), numbers.owner_no)
+        }
+        Target::Existing { key, .. } => (None, owner_of(shared, key.0).await?),
+    };
+    // An expired key of a removed task is in the way once at most.
+    for _ in 0..2 {
+        let nonce = shared.next_nonce.fetch_add(1, Ordering::Relaxed);
+        let mut pending = Pending::of(&commit, place, shared.usage.room(owner_no), nonce, shared.secrets.as_ref())?;
+        let (answer, answered) = oneshot::channel();
+        pending.answer = Some(answer);
+        let closed = || CommitError::Store(StoreError::Unavailable("the store is closed".to_owned()));
+        shared.totals.queued(1);
+        if shared.sender.send(pending).await.is_err() {
+            return Err(closed());
+        }
+        let outcome = answered.await.map_err(|_| closed())?;
+        let (Err(CommitError::Duplicate(_)), Some(accept)) = (&outcome, &commit.accept) else {
+            shared.totals.took(begun.elapsed());
+            if let Ok(key) = outcome {
+                remember(shared, key, commit);
+            }
+            return outcome;
+        };
+        if let Some(accepted) = read::find_accepted(shared, accept.key).await? {
+            return Err(CommitError::Duplicate(accepted));
+        }
+        const FREE: &str = "delete from accepted a where a.key = $1
+                               and not exists (select 1 from task t where t.task_no = a.task_no) returning 1";
+        shared.database.serve(FREE, &[&&accept.key[..]]).await?;
+    }
+    Err(CommitError::Conflict)
 }
 
-struct QueueState {
-    waiting: mpsc::Receiver<Pending>,
-    /// Commits that cannot be in the same batch as an earlier one.
-    deferred: VecDeque<Pending>,
+/// Keeps what a durable commit made of its task.
+fn remember(shared: &Shared, key: TaskKey, commit: Commit) {
+    let Commit { target, head, events, folded, .. } = commit;
+    let scope = match target {
+        Target::New { scope } => Some(scope),
+        Target::Existing { .. } => None,
+    };
+    shared.cache.update(|updates| updates.committed(Committed { key, scope, head, events: &events, folded }));
 }
 
-impl Queue {
-    pub(super) fn new(waiting: mpsc::Receiver<Pending>) -> Self {
-        Self { state: Mutex::new(QueueState { waiting, deferred: VecDeque::new() }) }
+/// Whose a task is, by the number of its owner. A task that is gone belongs to nobody, and its commit is a conflict.
+async fn owner_of(shared: &Shared, task_no: i64) -> Result<i64, StoreError> {
+    const OWNER: &str = "select s.owner_no from task t join scope s using (scope_no) where t.task_no = $1::bigint";
+    if let Some(known) = shared.usage.owner_of(task_no) {
+        return Ok(known);
     }
-
-    /// The next batch, in the order of [`Pending::order`]; none when the store is closing and nothing waits.
-    async fn batch(&self, closing: &mut watch::Receiver<bool>) -> Option<Vec<Pending>> {
-        let mut state = self.state.lock().await;
-        let mut batch = Batch::default();
-        for _ in 0..state.deferred.len() {
-            let Some(pending) = state.deferred.pop_front() else { break };
-            state.deferred.extend(batch.take(pending));
-        }
-        if batch.is_empty() {
-            // What waits is written before the store closes.
-            let first = tokio::select! {
-                biased;
-                first = state.waiting.recv() => first?,
-                _ = closing.wait_for(|is_closing| *is_closing) => state.waiting.try_recv().ok()?,
-            };
-            state.deferred.extend(batch.take(first));
-        }
-        while batch.has_room() && state.deferred.len() < BATCH_MAX {
-            let Ok(pending) = state.waiting.try_recv() else { break };
-            state.deferred.extend(batch.take(pending));
-        }
-        Some(batch.sorted())
-    }
-}
-
-/// A batch that is being put together. It has at most one commit for each task, id and idempotency key.
-#[derive(Default)]
-struct Batch {
-    commits: Vec<Pending>,
-    bytes: u64,
-    tasks: HashSet<i64>,
-    ids: HashSet<String>,
-    keys: HashSet<[u8; 32]>,
-}
-
-impl Batch {
-    fn is_empty(&self) -> bool {
-        self.commits.is_empty()
-    }
-
-    fn has_room(&self) -> bool {
-        self.commits.len() < BATCH_MAX && self.bytes < BATCH_BYTES_MAX
-    }
-
-    /// Takes a commit, or gives it back.
-    fn take(&mut self, pending: Pending) -> Option<Pending> {
-        let is_apart = self.has_room()
-            && !self.tasks.contains(&pending.task_no())
-            && (!pending.is_new() || !self.ids.contains(pending.id()))
-            && pending.accept_key().is_none_or(|key| !self.keys.contains(key));
-        if !is_apart {
-            return Some(pending);
-        }
-        self.tasks.insert(pending.task_no());
-        if pending.is_new() {
-            self.ids.insert(pending.id().to_owned());
-        }
-        self.keys.extend(pending.accept_key());
-        self.bytes += pending.bytes;
-        self.commits.push(pending);
-        None
-    }
-
-    fn sorted(mut self) -> Vec<Pending> {
-        self.commits.sort_unstable_by(Pending::order);
-        self.commits
-    }
+    let rows = shared.database.read(OWNER, &[&task_no]).await?;
+    let Some(row) = rows.first() else { return Ok(0) };
+    let owner_no = get(row, 0)?;
+    shared.usage.remember_owner(task_no, owner_no);
+    Ok(owner_no)
 }
 
 /// Writes batches until the store closes.
@@ -164,7 +142,7 @@ fn answer(shared: &Shared, batch: &mut [Pending], outcomes: Written) {
             }
             FENCED => Err(CommitError::Fenced),
             // The caller looks up whose the key is.
-            DUPLICATE => Err(CommitError::Duplicate(super::store::duplicate_of_unknown())),
+            DUPLICATE => Err(CommitError::Duplicate(duplicate_of_unknown())),
             other => Err(pending.over_storage(other).map_or(CommitError::Conflict, CommitError::OverStorage)),
         };
         if answer.is_err() {
@@ -174,13 +152,18 @@ fn answer(shared: &Shared, batch: &mut [Pending], outcomes: Written) {
     }
 }
 
+/// Stands for what a writer does not look up; the caller of the writer does.
+fn duplicate_of_unknown() -> Accepted {
+    Accepted { task_id: "".into(), digest: [0; 32], turn: 0, after_seq: 0 }
+}
+
 /// Writes a batch, again if the connection is lost, and finds out what an attempt without an answer has written.
 async fn write_surely(shared: &Shared, slot: &Slot, batch: &[Pending]) -> Result<Written, Failure> {
     let begun = Instant::now();
     let (mut pause_ms, mut contentions) = (PAUSE_MS_MIN, 0);
     let mut is_unsure = false;
     loop {
-        let failure = match slot.get(&shared.writers).await {
+        let failure = match slot.get(&shared.database.writers).await {
             Ok(connection) => match attempt(shared, &connection, batch, is_unsure).await {
                 Ok(written) => return Ok(written),
                 Err(failure) => {
@@ -211,13 +194,12 @@ async fn attempt(
 ) -> Result<Written, Failure> {
     let has_audit = batch.iter().any(|pending| pending.audit.is_some());
     if !has_audit {
-        let written = write(connection, batch, shared.replica_no, shared.now()).await?;
+        let written = write(connection, batch, shared.replica_no, shared.database.now()).await?;
         return if is_unsure { recognise(connection, batch, written).await } else { Ok(written) };
     }
     let mut chain = shared.audit.lock().await;
     // Sent together: a statement is sent when its future is first polled.
-    let (begun, written) =
-        tokio::join!(biased; connection.batch("BEGIN"), write(connection, batch, shared.replica_no, shared.now()));
+    let (begun, written) = tokio::join!(biased; connection.batch("BEGIN"), write(connection, batch, shared.replica_no, shared.database.now()));
     begun?;
     let written = written?;
     let entries: Vec<_> = batch
