@@ -34,10 +34,6 @@ pub(super) const CIRCLES: &[(&str, &str)] = &[
         "crates/switchboard-cli/src/config",
         "a layer holds the settings of every table, and a table says how they are read from a layer",
     ),
-    (
-        "crates/switchboard-stores/src/sqlite",
-        "the ledger holds what each part of it keeps, and each part is methods of the ledger",
-    ),
 ];
 
 pub(super) const WALLS: &[Wall] = &[

@@ -284,7 +284,7 @@ async fn run(shared: Arc<Shared>, hints: Arc<PostgresHints>, presence: Presence,
     }
 }
 
-async fn count_replicas(shared: &Shared) -> Result<(), StoreError> {
+pub(super) async fn count_replicas(shared: &Shared) -> Result<(), StoreError> {
     shared.share.set_processes(hints::count_replicas(&shared.database).await?);
     Ok(())
 }

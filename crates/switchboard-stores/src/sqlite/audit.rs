@@ -17,7 +17,6 @@ use switchboard_engine::ports::audit::{
 };
 
 use super::error::Failure;
-use super::ledger::Ledger;
 use super::rows::{ChainColumns, mismatch};
 use crate::record::{signed, unsigned};
 
@@ -150,61 +149,65 @@ impl AuditWriter {
     }
 }
 
-impl Ledger<'_> {
+impl AuditWriter {
     /// Writes the entries that wait into the transaction.
-    pub(super) fn write_audit(&mut self) -> Result<(), Failure> {
-        if self.audit.of_commits.is_empty() && !self.audit.has_entries() {
+    pub(super) fn write(&mut self, connection: &Connection, now: Timestamp) -> Result<(), Failure> {
+        if self.of_commits.is_empty() && !self.has_entries() {
             return Ok(());
         }
-        self.audit.queue.take(self.now, &mut self.audit.taken);
-        let mut chain = match self.audit.current() {
+        self.queue.take(now, &mut self.taken);
+        let mut chain = match self.current() {
             Some(chain) => chain.clone(),
-            None => begin_chain(self.connection)?,
+            None => begin_chain(connection)?,
         };
-        let mut insert = self
-            .connection
+        let mut insert = connection
             .prepare_cached("INSERT INTO audit (chain_no, entry_no, at, record, hash) VALUES (?1, ?2, ?3, ?4, ?5)")?;
-        let count = self.audit.taken.len().min(AUDIT_BATCH_MAX);
-        for entry in self.audit.taken.iter().take(count).chain(&self.audit.of_commits) {
+        let count = self.taken.len().min(AUDIT_BATCH_MAX);
+        for entry in self.taken.iter().take(count).chain(&self.of_commits) {
             let record = entry.record(&chain.id, chain.last.no + 1);
             chain.last = chain.last.after(&record);
             let ChainPosition { no, hash } = chain.last;
             insert.execute(params![chain.chain_no, signed(no), entry.at.as_ms(), record, hash.0])?;
         }
-        write_chain(self.connection, &chain)?;
-        self.audit.pending = Some(chain);
-        self.audit.written = count;
+        write_chain(connection, &chain)?;
+        self.pending = Some(chain);
+        self.written = count;
         Ok(())
     }
 
     /// Removes the oldest entries that are no longer kept: of the chain that is written to, and, by their age alone, of chains that
     /// nothing is added to any more.
-    pub(super) fn forget_audit(&mut self, retention: &AuditRetention, limit: usize) -> Result<usize, Failure> {
-        let current = self.audit.current().cloned();
+    pub(super) fn forget(
+        &mut self,
+        connection: &Connection,
+        retention: &AuditRetention,
+        limit: usize,
+    ) -> Result<usize, Failure> {
+        let current = self.current().cloned();
         let mut forgotten = 0;
         if let Some(chain) = &current {
             let too_many = (chain.last.no - chain.anchor.no).saturating_sub(retention.entries_max);
-            let old = old_entries(self.connection, &chain.columns(), retention, too_many, limit)?;
+            let old = old_entries(connection, &chain.columns(), retention, too_many, limit)?;
             if let Some(why) = old.broken {
                 return Err(mismatch(format_args!("the audit log ({why})")));
             }
             if old.count > 0 {
                 let shortened = Chain { anchor: old.last, ..chain.clone() };
-                shorten(self.connection, &shortened.columns())?;
-                self.audit.pending = Some(shortened);
+                shorten(connection, &shortened.columns())?;
+                self.pending = Some(shortened);
             }
             forgotten = old.count;
         }
         let without = current.map_or(0, |chain| chain.chain_no);
-        for chain_no in ended_chains(self.connection, without)? {
+        for chain_no in ended_chains(connection, without)? {
             // `verify` tells of a row that cannot be read.
-            let Ok(mut columns) = read_chains(self.connection, &format!("WHERE chain_no = {chain_no}")) else {
+            let Ok(mut columns) = read_chains(connection, &format!("WHERE chain_no = {chain_no}")) else {
                 continue;
             };
             let Some(columns) = columns.pop().filter(|_| forgotten < limit) else { continue };
-            let old = old_entries(self.connection, &columns, retention, 0, limit - forgotten)?;
+            let old = old_entries(connection, &columns, retention, 0, limit - forgotten)?;
             if old.count > 0 {
-                shorten(self.connection, &ChainColumns { anchor: old.last, ..columns })?;
+                shorten(connection, &ChainColumns { anchor: old.last, ..columns })?;
             }
             forgotten += old.count;
         }

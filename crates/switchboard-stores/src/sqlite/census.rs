@@ -9,8 +9,9 @@ use std::thread::JoinHandle;
 use rusqlite::{Connection, InterruptHandle};
 
 use super::open::open_reader;
+use super::rows::UNINDEXED_TASK;
 use super::totals::{ByState, Totals, place};
-use super::unindexed::{AMONG_THE_NEWEST, UNINDEXED_TASK};
+use super::unindexed::AMONG_THE_NEWEST;
 use super::usage::{self, StoredSums};
 
 /// Files with no more tasks than this are counted at once, which takes less than a millisecond.

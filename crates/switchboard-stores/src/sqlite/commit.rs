@@ -13,110 +13,21 @@ use switchboard_engine::ports::store::{
 use super::error::Failure;
 use super::fold::{ChunkRow, replaces_checkpoint, story_below_checkpoint};
 use super::idempotency::{day_of, find_accepted, known_as_of};
+use super::leases::Lease;
 use super::ledger::Ledger;
 use super::recent::is_chunk;
-use super::rows::{AcceptedColumns, ChunkColumns, LogColumns, TaskColumns, chains_of, log_columns, task_columns};
-use super::runs::{Lease, is_interrupted};
-use super::schema::VERSION_MAX;
+use super::rows::{
+    AcceptedColumns, ChunkColumns, LogColumns, TaskColumns, UNINDEXED_RUN, UNINDEXED_TASK, VERSION_MAX, log_columns,
+    task_columns,
+};
+use super::runs::is_interrupted;
+use super::step_row::{Listing, Run, StepRow, UnchangedColumns};
 use super::totals::CountChange;
-use super::unindexed::{UNINDEXED_RUN, UNINDEXED_TASK, phase_of};
 use super::usage::bytes_of_commit;
 use crate::record::{Chains, Encoded, HeadColumns, encode_artifacts, phase_number, signed, state_number, unsigned};
 
-/// What the writer needs to know about a task to apply the next commit.
-#[derive(Clone, Copy)]
-pub(super) struct StepRow {
-    pub(super) unchanged: UnchangedColumns,
-    pub(super) version: u64,
-    pub(super) fence: u64,
-    pub(super) listing: Listing,
-    pub(super) run: Run,
-    pub(super) chains: Chains,
-    /// The commit that readers fold after the next checkpoint; none if it must be looked up.
-    pub(super) below_checkpoint: Option<i64>,
-    pub(super) closed_at: Option<i64>,
-    pub(super) cancel_requested: bool,
-    pub(super) is_unindexed: bool,
-    pub(super) push_configs: i64,
-    /// With those of its commits that wait to be filed.
-    pub(super) bytes: i64,
-}
-
 /// How many rows of running tasks the writer remembers. Others are read again for each commit.
 const STEPS_MAX: usize = 8192;
-
-impl StepRow {
-    fn of(columns: &TaskColumns<'_>) -> Self {
-        let time = |ms: Option<i64>| ms.map(Timestamp::from_ms);
-        let TaskColumns { scope_no, floor_seq, floor_version, created_at, .. } = *columns;
-        let head = &columns.head;
-        Self {
-            unchanged: UnchangedColumns { scope_no, floor_seq, floor_version, created_at },
-            version: unsigned(head.version),
-            fence: unsigned(head.fence),
-            listing: Listing { phase: phase_of(head), state: head.state, status_at: head.status_at },
-            run: Run {
-                running: head.running != 0,
-                holder: columns.holder,
-                lease_until: time(columns.lease_until),
-                run_at: time(columns.run_at),
-            },
-            chains: chains_of(columns),
-            below_checkpoint: None,
-            closed_at: columns.closed_at,
-            cancel_requested: head.cancel_requested != 0,
-            is_unindexed: head.running == UNINDEXED_RUN,
-            push_configs: head.push_configs,
-            bytes: columns.bytes,
-        }
-    }
-
-    /// `below_checkpoint` after one more commit, which was chained to `prev_story` and leaves these chains.
-    pub(super) fn below_checkpoint_after(&self, events: &[Event], prev_story: i64, chains: Chains) -> Option<i64> {
-        match replaces_checkpoint(events) {
-            true => Some(prev_story),
-            false if chains.story != self.chains.story => Some(chains.story),
-            false => self.below_checkpoint,
-        }
-    }
-}
-
-/// The columns that a commit does not change.
-#[derive(Clone, Copy)]
-pub(super) struct UnchangedColumns {
-    pub(super) scope_no: i64,
-    floor_seq: i64,
-    floor_version: i64,
-    created_at: i64,
-}
-
-/// The columns of the listing indexes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Listing {
-    phase: i64,
-    state: i64,
-    status_at: i64,
-}
-
-impl Listing {
-    /// The state it is counted under; only tasks are listed, not records that never became one.
-    fn listed_under(self) -> Option<i64> {
-        (self.phase == phase_number(Phase::Live)).then_some(self.state)
-    }
-}
-
-/// Whether a run is at work, and which epoch holds it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Run {
-    pub(super) running: bool,
-    pub(super) holder: i64,
-    pub(super) lease_until: Option<Timestamp>,
-    pub(super) run_at: Option<Timestamp>,
-}
-
-impl Run {
-    const NONE: Self = Self { running: false, holder: 0, lease_until: None, run_at: None };
-}
 
 /// One commit of a task, decided and encoded.
 pub(super) struct Step<'a> {
@@ -186,7 +97,7 @@ impl Ledger<'_> {
             (Target::Existing { .. }, Some((_, row))) => (row.unchanged.scope_no, row.push_configs, row.bytes),
             (Target::Existing { .. }, None) => return Ok(Err(CommitError::Conflict)),
         };
-        let owner_no = self.owner_no(scope_no)?;
+        let owner_no = self.usage.owner_no(self.connection, scope_no)?;
         let more = bytes_of_commit(commit, encoded, push_configs);
         if let Err(over) = commit.storage.check(self.usage.stored(owner_no, bytes), unsigned(more))
             && commit.needs_room(unsigned(more))

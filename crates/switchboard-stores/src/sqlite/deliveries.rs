@@ -3,16 +3,15 @@
 //! is due again only when the claim has run out.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use switchboard_core::call::Owner;
 use switchboard_core::model::{AuthenticationInfo, Dialect, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::store::{
-    Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, Scope, StoreError, TaskKey, share_of_a_claim,
+    Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, StoreError, TaskKey, share_of_a_claim,
 };
 
 use super::error::Failure;
 use super::ledger::Ledger;
 use super::quarantine::text_of;
-use super::rows::{PushColumns, damaged_owner, mismatch, mistyped, of_push_times, of_scope};
+use super::rows::{PushColumns, SCOPE_COLUMN_COUNT, SCOPE_COLUMNS, mismatch, of_push_times, scope_from};
 use super::secrets::Secrets;
 use crate::record::{signed, unsigned};
 
@@ -424,19 +423,4 @@ fn delivery_from(row: &Row<'_>, claimed_until: Timestamp, secrets: &Secrets) -> 
         config: columns.into_config(task_id.clone(), secrets),
         task_id,
     })
-}
-
-/// The columns of a scope, in the order [`scope_from`] reads them.
-pub(super) const SCOPE_COLUMNS: &str = "scope.tenant, scope.principal, scope.agent, scope.scope_no, scope.checksum";
-pub(super) const SCOPE_COLUMN_COUNT: usize = 5;
-
-/// The owner and agent of a task, from the columns that begin at `at`, if they match their checksum.
-pub(super) fn scope_from(row: &Row<'_>, at: usize) -> Result<Scope, Failure> {
-    let text = |column: usize| -> Result<&str, Failure> { row.get_ref(column)?.as_str().map_err(mistyped) };
-    let names @ [tenant, principal, agent] = [text(at)?, text(at + 1)?, text(at + 2)?];
-    let scope_no = row.get(at + 3)?;
-    if of_scope(scope_no, names) != row.get::<_, i64>(at + 4)? {
-        return Err(damaged_owner(scope_no));
-    }
-    Ok(Scope { owner: Owner { tenant: tenant.into(), principal: principal.into() }, agent: agent.into() })
 }

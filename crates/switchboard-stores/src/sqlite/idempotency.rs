@@ -6,7 +6,7 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::{Accepted, StoreError};
 
 use super::error::Failure;
-use super::ledger::{read_meta, write_meta};
+use super::meta::{read_meta, write_meta};
 use super::rows::{AcceptedColumns, TASK_COLUMNS, mistyped, task_columns};
 use crate::record::{signed, unsigned};
 

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 use switchboard_core::model::{TaskId, Timestamp};
 use switchboard_engine::id_hash::{IdHash, SeededHash};
@@ -14,16 +13,16 @@ use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::Scope;
 
 use super::audit::{AuditQueue, AuditWriter};
-use super::commit::StepRow;
+use super::epoch::{NO_EPOCH, begin_epoch};
 use super::error::Failure;
 use super::idempotency::last_accepted_day;
-use super::open::{NO_EPOCH, begin_epoch};
+use super::leases::{Leases, OtherAgentsRuns};
 use super::quarantine::Quarantined;
 use super::recent::{Recent, UnfiledTasks};
-use super::rows::{damaged_owner, of_meta, of_scope};
-use super::runs::{Leases, OtherAgentsRuns};
+use super::rows::{damaged_owner, of_scope};
 use super::secrets::Secrets;
 use super::statements::Statements;
+use super::step_row::StepRow;
 use super::totals::CountChange;
 use super::unindexed::Unindexed;
 use super::usage::{StoredSums, Usage};
@@ -179,7 +178,7 @@ impl<'c> Ledger<'c> {
             wall_clock::write_seen(self.connection, self.now)?;
         }
         self.note_last_recent()?;
-        self.write_audit()?;
+        self.audit.write(self.connection, self.now)?;
         self.commit.raw_execute()?;
         if is_old {
             self.seen = self.now;
@@ -307,27 +306,4 @@ pub(super) fn find_scope_no(connection: &Connection, names: [&str; 3]) -> Result
         Some((scope_no, checksum)) if of_scope(scope_no, names) != checksum => Err(damaged_owner(scope_no)),
         found => Ok(found.map(|(scope_no, _)| scope_no)),
     }
-}
-
-/// A number that the table `meta` holds under a name.
-pub(super) fn read_meta(connection: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
-    let mut select = connection.prepare_cached("SELECT value, checksum FROM meta WHERE name = ?1")?;
-    let found = select.query_row([name], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()?;
-    match found {
-        Some((value, checksum)) if of_meta(name, value) != checksum => {
-            // A failed conversion counts as damage, as everywhere; see `Failure`.
-            let reason = format!("the number {name} does not match its checksum");
-            Err(rusqlite::Error::FromSqlConversionFailure(0, Type::Integer, reason.into()))
-        }
-        found => Ok(found.map(|(value, _)| value)),
-    }
-}
-
-pub(super) fn write_meta(connection: &Connection, name: &str, value: i64) -> rusqlite::Result<()> {
-    let mut write = connection.prepare_cached(
-        "INSERT INTO meta (name, value, checksum) VALUES (?1, ?2, ?3)
-             ON CONFLICT DO UPDATE SET value = excluded.value, checksum = excluded.checksum",
-    )?;
-    write.execute(params![name, value, of_meta(name, value)])?;
-    Ok(())
 }

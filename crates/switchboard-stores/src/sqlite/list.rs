@@ -18,9 +18,9 @@ use super::outlined::fold_within;
 use super::quarantine::{Quarantined, TaskRef};
 use super::read::at_once;
 use super::recent::UnfiledTasks;
-use super::rows::{TASK_COLUMNS, TaskColumns, task_columns, task_row};
+use super::rows::{TASK_COLUMNS, TaskColumns, UNINDEXED_TASK, phase_of, task_columns, task_row};
 use super::totals::{ByState, CountGeneration, Totals, place_of};
-use super::unindexed::{AMONG_THE_NEWEST, UNINDEXED_TASK, phase_of};
+use super::unindexed::AMONG_THE_NEWEST;
 use crate::record::{HistoryBounds, ListPaging, Want, phase_number, signed, state_number, unsigned};
 
 pub(super) fn list(

@@ -8,17 +8,14 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::system::ClockRecord;
 
 use super::FileError;
-use super::calls::void_claims;
+use super::epoch::{NO_EPOCH, begin_epoch};
 use super::files::{beside, create_private_folder, folder_of, open_private};
-use super::ledger::{read_meta, write_meta};
 use super::lock::FileLock;
 use super::migrate::{migrate, schema_version};
 use super::moved::check_not_moved;
 use super::presence::{check_not_lost, resolve};
-use super::rows::of_push_times;
 use super::schema::MIGRATIONS;
 use super::secrets::SecretKeySource;
-use super::unindexed::index_leftovers;
 use super::wall_clock;
 
 /// What a power loss may cost. Neither setting loses anything when only the process dies.
@@ -76,9 +73,6 @@ pub(super) struct Opened {
     /// What the file had recorded about the wall clock.
     pub(super) clock: ClockRecord,
 }
-
-/// No epoch has begun, so nothing may be written yet.
-pub(super) const NO_EPOCH: i64 = 0;
 
 /// Pages of the write-ahead log after which a commit runs a checkpoint; an idle writer does so earlier.
 const CHECKPOINT_PAGES: i64 = 4000;
@@ -190,30 +184,6 @@ pub(super) fn open_to_read(path: &Path) -> Result<(Connection, usize), FileError
     Ok((connection, found))
 }
 
-/// Begins an epoch. The lock proves that the earlier process is dead: its leases belong to older epochs, and its
-/// deliveries under way become due again. If the clock was set back meanwhile, waiting times are shifted, so that each
-/// keeps its length.
-pub(super) fn begin_epoch(connection: &Connection, clock: ClockRecord, now: Timestamp) -> rusqlite::Result<i64> {
-    let transaction = connection.unchecked_transaction()?;
-    if let Some(back_ms) = clock.last_seen.and_then(|seen| wall_clock::set_back_ms(seen, now)) {
-        wall_clock::set_back(&transaction, back_ms, now)?;
-    }
-    wall_clock::write_seen(&transaction, now)?;
-    index_leftovers(&transaction)?;
-    let epoch = read_meta(&transaction, EPOCH)?.unwrap_or(0) + 1;
-    write_meta(&transaction, EPOCH, epoch)?;
-    transaction.execute(
-        "UPDATE push SET due_at = ?1, claimed_until = NULL, times_checksum = ?2
-          WHERE due_at IS NOT NULL AND claimed_until IS NOT NULL",
-        [now.as_ms(), of_push_times(Some(now.as_ms()), None)],
-    )?;
-    void_claims(&transaction, now)?;
-    transaction.commit()?;
-    Ok(epoch)
-}
-
-/// How often the file has been opened for writing.
-pub(super) const EPOCH: &str = "epoch";
 /// Whether an error means that the disk is full or not writable.
 fn is_no_room(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();

@@ -6,14 +6,12 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery, OutboxState};
 use switchboard_engine::ports::store::{DeliveryKey, TaskKey};
 
-use super::deliveries::{
-    AFTER_PUSH, CONFIG_ID, PUSH_COLUMNS, SCOPE_COLUMN_COUNT, SCOPE_COLUMNS, push_columns, scope_from,
-};
+use super::deliveries::{AFTER_PUSH, CONFIG_ID, PUSH_COLUMNS, push_columns};
 use super::error::Failure;
 use super::ledger::Ledger;
 use super::quarantine::{Quarantined, text_of};
 use super::read::at_once;
-use super::rows::PushColumns;
+use super::rows::{PushColumns, SCOPE_COLUMN_COUNT, SCOPE_COLUMNS, scope_from};
 use crate::record::{signed, unsigned};
 
 /// How many webhooks are examined for one page.

@@ -9,10 +9,10 @@ use switchboard_engine::ports::store::Retention;
 
 use super::error::Failure;
 use super::idempotency::forget_accepted;
-use super::ledger::{Effect, LAST_TASK_NO, Ledger, write_meta};
+use super::ledger::{Effect, LAST_TASK_NO, Ledger};
+use super::meta::write_meta;
 use super::quarantine::Quarantined;
-use super::rows::{AFTER_TASK, TASK_COLUMNS, TaskColumns, log_no, task_columns, version_of};
-use super::schema::VERSION_MAX;
+use super::rows::{AFTER_TASK, TASK_COLUMNS, TaskColumns, VERSION_MAX, log_no, task_columns, version_of};
 use super::totals::{CountChange, Totals};
 use super::usage::{bytes_of_calls, bytes_of_piece, bytes_of_row};
 use crate::record::{phase_from_number, phase_number, signed, state_from_number};
@@ -231,7 +231,7 @@ impl Ledger<'_> {
         }
         let from = (closed.phase == phase_number(Phase::Live)).then_some(closed.state);
         self.count_changes.push(CountChange { scope_no: closed.scope_no, from, to: None, records: -1 });
-        self.count_stored(closed.scope_no, -bytes)?;
+        self.usage.count(self.connection, closed.scope_no, -bytes)?;
         self.effects.push(Effect::Removed(TaskId::from(closed.id)));
         if !self.remove_slice(task_no)? {
             self.connection.prepare_cached("INSERT INTO removal (task_no) VALUES (?1)")?.execute([task_no])?;
@@ -306,7 +306,7 @@ impl Ledger<'_> {
             }
         }
         self.raise_floor(task_no, closed.seq.max(closed.floor_seq), until, freed)?;
-        self.count_stored(closed.scope_no, -freed)?;
+        self.usage.count(self.connection, closed.scope_no, -freed)?;
         self.count_rows(unneeded.len() + 1, 0);
         Ok(())
     }

@@ -8,16 +8,15 @@
 
 use rusqlite::Row;
 use rusqlite::types::FromSqlError;
-use switchboard_core::lifecycle::{Event, Head};
+use switchboard_core::call::Owner;
+use switchboard_core::lifecycle::{Event, Head, Phase};
 use switchboard_core::model::{AgentName, Timestamp};
 use switchboard_engine::ports::audit::ChainPosition;
-use switchboard_engine::ports::store::StoreError;
+use switchboard_engine::ports::store::{Scope, StoreError};
 
 use super::error::Failure;
-use super::schema::VERSION_BITS;
-use super::unindexed::phase_of;
 use crate::checksum::{Checksum, ContentHash};
-use crate::record::{Chains, HeadColumns, signed};
+use crate::record::{Chains, HeadColumns, phase_number, signed};
 
 // A number is never reused for another table, because stored checksums depend on it.
 const META: u64 = 1;
@@ -30,6 +29,22 @@ const PUSH_TIMES: u64 = 7;
 const ACCEPTED: u64 = 8;
 const AUDIT_CHAIN: u64 = 9;
 const CALL: u64 = 10;
+
+/// The log's key is `task_no << VERSION_BITS | version`.
+pub(super) const VERSION_BITS: u32 = 24;
+
+/// The most commits one task can have.
+pub(super) const VERSION_MAX: u64 = (1 << VERSION_BITS) - 1;
+
+/// In the column `phase`: a task, as 1 is, that the indexes of lists do not have.
+pub(super) const UNINDEXED_TASK: i64 = 3;
+/// In the column `running`: a run at work, as 1 is, that the index of runs does not have.
+pub(super) const UNINDEXED_RUN: i64 = 2;
+
+/// The number of the phase, whether the task is indexed or not.
+pub(super) fn phase_of(head: &HeadColumns<'_>) -> i64 {
+    if head.phase == UNINDEXED_TASK { phase_number(Phase::Live) } else { head.phase }
+}
 
 /// The error for a row that does not match its checksum.
 pub(super) fn mismatch(what: impl std::fmt::Display) -> Failure {
@@ -437,4 +452,19 @@ pub(super) fn log_no(task_no: i64, version: i64) -> i64 {
 
 pub(super) fn version_of(log_no: i64) -> i64 {
     log_no & ((1 << VERSION_BITS) - 1)
+}
+
+/// The columns of a scope, in the order [`scope_from`] reads them.
+pub(super) const SCOPE_COLUMNS: &str = "scope.tenant, scope.principal, scope.agent, scope.scope_no, scope.checksum";
+pub(super) const SCOPE_COLUMN_COUNT: usize = 5;
+
+/// The owner and agent of a task, from the columns that begin at `at`, if they match their checksum.
+pub(super) fn scope_from(row: &Row<'_>, at: usize) -> Result<Scope, Failure> {
+    let text = |column: usize| -> Result<&str, Failure> { row.get_ref(column)?.as_str().map_err(mistyped) };
+    let names @ [tenant, principal, agent] = [text(at)?, text(at + 1)?, text(at + 2)?];
+    let scope_no = row.get(at + 3)?;
+    if of_scope(scope_no, names) != row.get::<_, i64>(at + 4)? {
+        return Err(damaged_owner(scope_no));
+    }
+    Ok(Scope { owner: Owner { tenant: tenant.into(), principal: principal.into() }, agent: agent.into() })
 }

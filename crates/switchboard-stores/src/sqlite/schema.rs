@@ -15,12 +15,6 @@ use super::secrets::begin_sealing;
 /// The application id in SQLite's header, which also `file` shows: "SWBD".
 pub(super) const APPLICATION_ID: i32 = 0x5357_4244;
 
-/// The log's key is `task_no << VERSION_BITS | version`.
-pub(super) const VERSION_BITS: u32 = 24;
-
-/// The most commits one task can have.
-pub(super) const VERSION_MAX: u64 = (1 << VERSION_BITS) - 1;
-
 /// What each version adds to the one before; the first to an empty file.
 pub(super) const MIGRATIONS: &[Migration] = &[
     Migration { sql: V1, fill: None },

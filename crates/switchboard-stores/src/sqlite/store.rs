@@ -23,14 +23,15 @@ use switchboard_engine::ports::{AuditLog, Calls, Clock, Deliveries, Outbox, Quar
 use super::FileError;
 use super::accepted_task::task_as_accepted;
 use super::audit::{self, AuditQueue};
-use super::calls;
+use super::call_rows;
 use super::census::{AT_ONCE_MAX, Census};
 use super::download;
+use super::epoch::NO_EPOCH;
 use super::error::Failure;
 use super::idempotency::{find_accepted, known_as_of, last_accepted_day};
 use super::list;
 use super::lock::FileLock;
-use super::open::{NO_EPOCH, Opened, SqliteOptions, open};
+use super::open::{Opened, SqliteOptions, open};
 use super::outbox;
 use super::presence::Presence;
 use super::prune::candidates;
@@ -38,8 +39,9 @@ use super::quarantine::{Quarantined, TaskRef};
 use super::read;
 use super::readers::Readers;
 use super::recent::{UnfiledTasks, is_chunk};
+use super::reseal::seal_plain;
 use super::runs::{self, DueQuery};
-use super::secrets::{Secrets, seal_plain};
+use super::secrets::Secrets;
 use super::totals::Totals;
 use super::usage::StoredSums;
 use super::wall_clock;
@@ -488,11 +490,11 @@ impl Calls for SqliteStore {
 
     fn call(&self, id: &str) -> BoxFuture<'_, Result<Option<CallRow>, StoreError>> {
         let id = id.to_owned();
-        Box::pin(self.readers.run(move |connection| calls::call(connection, &id)))
+        Box::pin(self.readers.run(move |connection| call_rows::call(connection, &id)))
     }
 
     fn calls_of(&self, parent: TaskKey) -> BoxFuture<'_, Result<Vec<CallRow>, StoreError>> {
-        Box::pin(self.readers.run(move |connection| calls::calls_of(connection, parent)))
+        Box::pin(self.readers.run(move |connection| call_rows::calls_of(connection, parent)))
     }
 
     fn claim_calls(
@@ -506,7 +508,7 @@ impl Calls for SqliteStore {
 
     fn next_call_in(&self) -> BoxFuture<'_, Result<Option<i64>, StoreError>> {
         Box::pin(async move {
-            let next = self.readers.run(calls::next_call_at).await?;
+            let next = self.readers.run(call_rows::next_call_at).await?;
             Ok(next.map(|at| at.ms_since(self.clock.now())))
         })
     }
@@ -532,7 +534,7 @@ impl AuditLog for SqliteStore {
     }
 
     fn forget(&self, retention: AuditRetention, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
-        Box::pin(self.writer.run(move |ledger| ledger.forget_audit(&retention, limit)))
+        Box::pin(self.writer.run(move |ledger| ledger.audit.forget(ledger.connection, &retention, limit)))
     }
 }
 

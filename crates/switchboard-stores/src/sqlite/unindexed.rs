@@ -11,21 +11,13 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{Connection, params};
-use switchboard_core::lifecycle::Phase;
+use rusqlite::Connection;
 
-use super::error::Failure;
-use super::ledger::Ledger;
-use super::rows::{TASK_COLUMNS, TaskColumns, task_columns};
-use crate::record::{HeadColumns, phase_number};
-
-/// In the column `phase`: a task, as 1 is, that the indexes of lists do not have.
-pub(super) const UNINDEXED_TASK: i64 = 3;
-/// In the column `running`: a run at work, as 1 is, that the index of runs does not have.
-pub(super) const UNINDEXED_RUN: i64 = 2;
+use super::rows::{TASK_COLUMNS, TaskColumns, UNINDEXED_RUN, UNINDEXED_TASK, phase_of, task_columns};
+use crate::record::HeadColumns;
 
 /// The oldest task that is not indexed is at most this many numbers behind the newest task when a batch begins.
-const BEHIND_MAX: i64 = 1024;
+pub(super) const BEHIND_MAX: i64 = 1024;
 
 /// The condition that rows which are not indexed meet: [`BEHIND_MAX`], and as many as one batch can add.
 pub(super) const AMONG_THE_NEWEST: &str = "task_no > (SELECT coalesce(max(task_no), 0) FROM task) - 2048";
@@ -33,7 +25,7 @@ pub(super) const AMONG_THE_NEWEST: &str = "task_no > (SELECT coalesce(max(task_n
 /// The tasks that are not indexed.
 #[derive(Default)]
 pub(super) struct Unindexed {
-    numbers: BTreeSet<i64>,
+    pub(super) numbers: BTreeSet<i64>,
     /// What the batch added or removed, so that it can be undone.
     undo: Vec<(i64, bool)>,
 }
@@ -73,63 +65,12 @@ impl Unindexed {
 }
 
 /// A row as it is when the indexes have it.
-fn indexed(columns: TaskColumns<'_>) -> TaskColumns<'_> {
+pub(super) fn indexed(columns: TaskColumns<'_>) -> TaskColumns<'_> {
     let (phase, running) = (phase_of(&columns.head), i64::from(columns.head.running != 0));
     TaskColumns { head: HeadColumns { phase, running, ..columns.head }, ..columns }
 }
 
-/// The number of the phase, whether the task is indexed or not.
-pub(super) fn phase_of(head: &HeadColumns<'_>) -> i64 {
-    if head.phase == UNINDEXED_TASK { phase_number(Phase::Live) } else { head.phase }
-}
-
-const INDEX: &str = "UPDATE task SET phase = ?2, running = ?3, checksum = ?4 WHERE task_no = ?1";
-
-impl Ledger<'_> {
-    /// Puts a task into the indexes, if it is not there.
-    pub(super) fn index(&mut self, task_no: i64) -> Result<(), Failure> {
-        if !self.unindexed.numbers.contains(&task_no) {
-            return Ok(());
-        }
-        self.steps.remove(&task_no);
-        let mut rows = self.statements.select_task.query([task_no])?;
-        if let Some(row) = rows.next()? {
-            let after = indexed(task_columns(row)?);
-            let values = params![task_no, after.head.phase, after.head.running, after.checksum()];
-            self.connection.prepare_cached(INDEX)?.execute(values)?;
-        }
-        drop(rows);
-        self.unindexed.set(task_no, false);
-        self.count_rows(1, 0);
-        Ok(())
-    }
-
-    /// As [`Ledger::index`]. A task that is damaged is put into quarantine, and the next process tries it again.
-    fn index_or_quarantine(&mut self, task_no: i64) -> Result<(), Failure> {
-        if let Err(reason) = self.in_savepoint(|ledger| ledger.index(task_no))? {
-            self.quarantine_task(task_no, &reason);
-            self.unindexed.set(task_no, false);
-        }
-        Ok(())
-    }
-
-    pub(super) fn index_all(&mut self) -> Result<(), Failure> {
-        while let Some(&task_no) = self.unindexed.numbers.first() {
-            self.index_or_quarantine(task_no)?;
-        }
-        Ok(())
-    }
-
-    /// Puts tasks into the indexes that are no longer among the newest.
-    pub(super) fn index_old(&mut self) -> Result<(), Failure> {
-        while let Some(&task_no) = self.unindexed.numbers.first()
-            && task_no < self.last_task_no - BEHIND_MAX
-        {
-            self.index_or_quarantine(task_no)?;
-        }
-        Ok(())
-    }
-}
+pub(super) const INDEX: &str = "UPDATE task SET phase = ?2, running = ?3, checksum = ?4 WHERE task_no = ?1";
 
 /// Puts the tasks that a dead process has left into the indexes. A damaged row keeps its checksum, so it stays damaged and
 /// is put into quarantine when its run is claimed.

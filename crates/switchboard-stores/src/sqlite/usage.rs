@@ -15,9 +15,7 @@ use switchboard_engine::ports::storage::{CALL_BYTES, COMMIT_BYTES, KEY_BYTES, PI
 use switchboard_engine::ports::store::{Commit, StoredBytes};
 
 use super::error::Failure;
-use super::ledger::Ledger;
-use super::rows::{TASK_COLUMNS, log_no, task_columns};
-use super::schema::{VERSION_BITS, VERSION_MAX};
+use super::rows::{TASK_COLUMNS, VERSION_BITS, VERSION_MAX, log_no, task_columns};
 use crate::record::{Encoded, signed};
 
 /// How many scopes are remembered with the number of their owner. Others are looked up again.
@@ -40,7 +38,7 @@ pub(super) struct StoredSums {
 #[derive(Default, Debug, PartialEq, Eq)]
 pub(super) struct Counted {
     all: i64,
-    /// By the number of the owner, see [`Ledger::owner_no`].
+    /// By the number of the owner, see [`Usage::owner_no`].
     owners: HashMap<i64, i64, IdHash>,
 }
 
@@ -88,6 +86,31 @@ impl Usage {
         StoredBytes { task: positive(task), owner: positive(owner), all: positive(all) }
     }
 
+    /// The number of the owner of a scope: that of the first scope which this owner has. Later scopes have higher numbers, so it
+    /// stays.
+    pub(super) fn owner_no(&mut self, connection: &Connection, scope_no: i64) -> Result<i64, Failure> {
+        if let Some(known) = self.owner_of.get(&scope_no) {
+            return Ok(*known);
+        }
+        let mut select = connection.prepare_cached(
+            "SELECT min(other.scope_no) FROM scope JOIN scope AS other USING (tenant, principal) WHERE scope.scope_no = ?1",
+        )?;
+        // A scope that is missing is damage, which costs only its own tasks.
+        let owner_no = select.query_row([scope_no], |row| row.get::<_, Option<i64>>(0))?.unwrap_or(scope_no);
+        if self.owner_of.len() >= SCOPES_MAX {
+            self.owner_of.clear();
+        }
+        self.owner_of.insert(scope_no, owner_no);
+        Ok(owner_no)
+    }
+
+    /// Counts bytes that the tasks of a scope have more, or fewer.
+    pub(super) fn count(&mut self, connection: &Connection, scope_no: i64, change: i64) -> Result<(), Failure> {
+        let owner_no = self.owner_no(connection, scope_no)?;
+        self.add(owner_no, change);
+        Ok(())
+    }
+
     pub(super) fn add(&mut self, owner_no: i64, change: i64) {
         self.all += change;
         *self.owners.entry(owner_no).or_default() += change;
@@ -115,33 +138,6 @@ impl Usage {
         }
         // The scope that an entry is for may have been rolled back, too.
         self.owner_of.clear();
-    }
-}
-
-impl Ledger<'_> {
-    /// The number of the owner of a scope: that of the first scope which this owner has. Later scopes have higher numbers, so it
-    /// stays.
-    pub(super) fn owner_no(&mut self, scope_no: i64) -> Result<i64, Failure> {
-        if let Some(known) = self.usage.owner_of.get(&scope_no) {
-            return Ok(*known);
-        }
-        let mut select = self.connection.prepare_cached(
-            "SELECT min(other.scope_no) FROM scope JOIN scope AS other USING (tenant, principal) WHERE scope.scope_no = ?1",
-        )?;
-        // A scope that is missing is damage, which costs only its own tasks.
-        let owner_no = select.query_row([scope_no], |row| row.get::<_, Option<i64>>(0))?.unwrap_or(scope_no);
-        if self.usage.owner_of.len() >= SCOPES_MAX {
-            self.usage.owner_of.clear();
-        }
-        self.usage.owner_of.insert(scope_no, owner_no);
-        Ok(owner_no)
-    }
-
-    /// Counts bytes that the tasks of a scope have more, or fewer.
-    pub(super) fn count_stored(&mut self, scope_no: i64, change: i64) -> Result<(), Failure> {
-        let owner_no = self.owner_no(scope_no)?;
-        self.usage.add(owner_no, change);
-        Ok(())
     }
 }
 

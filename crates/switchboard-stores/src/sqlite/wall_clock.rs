@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::system::{ClockRecord, SET_BACK_MS_MIN};
 
-use super::calls::set_calls_back;
-use super::ledger::{read_meta, write_meta};
+use super::call_rows::set_calls_back;
+use super::meta::{read_meta, write_meta};
 use super::rows::{TASK_COLUMNS, TaskColumns, of_push_times, task_columns};
 
 /// The time of a recent commit.

@@ -8,7 +8,7 @@ use switchboard_engine::contract::given::{RecordWriter, now, status, write_parts
 use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, AuditRetention, Decision};
 use switchboard_engine::ports::{AuditLog, Upkeep};
 
-use super::super::{AuditChain, hints, read_audit, verify};
+use super::super::{AuditChain, read_audit, thread, verify};
 use super::OnSchema;
 
 /// Runs what has a runtime of its own.
@@ -65,7 +65,7 @@ fn second_chain(subject: &OnSchema) -> (u64, u64) {
 async fn until_alone(subject: &OnSchema) {
     let shared = &subject.first.as_ref().unwrap().shared;
     for _ in 0..1_000 {
-        hints::count_replicas(shared).await.unwrap();
+        thread::count_replicas(shared).await.unwrap();
         if shared.share.processes() == 1 {
             return;
         }

@@ -3,7 +3,7 @@
 use switchboard_engine::contract::Subject as _;
 use switchboard_engine::ports::Upkeep as _;
 
-use super::super::hints::count_replicas;
+use super::super::thread::count_replicas;
 use super::OnSchema;
 
 #[tokio::test]

@@ -6,16 +6,15 @@ use switchboard_engine::ports::audit::StoredEntry;
 use switchboard_engine::ports::store::StoreError;
 
 use super::super::audit::{read_chains, stored_entry};
-use super::super::calls::calls_after;
+use super::super::call_rows::calls_after;
 use super::super::deliveries::{AFTER_PUSH, PUSH_COLUMNS, push_columns};
 use super::super::error::Failure;
 use super::super::fold::{CHUNK_COLUMNS, ChunkRow};
 use super::super::idempotency::{ACCEPTED_COLUMNS, accepted_columns, last_accepted_day};
 use super::super::rows::{
-    ChainColumns, LOG_COLUMNS, LogRow, TASK_COLUMNS, chains_of, log_no, mismatch, of_push_times, of_scope,
-    task_columns, task_row,
+    ChainColumns, LOG_COLUMNS, LogRow, TASK_COLUMNS, VERSION_BITS, chains_of, log_no, mismatch, of_push_times,
+    of_scope, task_columns, task_row,
 };
-use super::super::schema::VERSION_BITS;
 use crate::moving::rows::{
     ChainRow, CommitRow, Cursor, KeyRow, PAGE_BYTES, PAGE_ROWS, PieceRow, Row, RunRow, ScopeRow, Stage, TaskRow,
     WebhookRow,

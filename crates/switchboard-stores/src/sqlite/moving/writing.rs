@@ -13,9 +13,8 @@ use super::super::fold::{ChunkRow, commit_sql};
 use super::super::idempotency::ACCEPTED_COLUMNS;
 use super::super::rows::{
     AcceptedColumns, ChainColumns, ChunkColumns, LOG_COLUMNS, LogColumns, LogRow, PushColumns, TASK_COLUMNS,
-    TaskColumns, log_no, of_call, of_push_times, of_scope, task_columns,
+    TaskColumns, VERSION_BITS, VERSION_MAX, log_no, of_call, of_push_times, of_scope, task_columns,
 };
-use super::super::schema::{VERSION_BITS, VERSION_MAX};
 use crate::checksum::ContentHash;
 use crate::moving::rows::{CommitRow, KeyRow, Row, RunRow, ScopeRow, TaskRow, WebhookRow};
 use crate::record::{HeadColumns, encode_artifacts, encode_call, renumber, signed};

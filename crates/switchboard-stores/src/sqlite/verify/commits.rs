@@ -12,8 +12,7 @@ use switchboard_engine::ports::store::StoreError;
 
 use super::super::error::Failure;
 use super::super::fold::replaces_checkpoint;
-use super::super::rows::{LOG_COLUMNS, LogRow, log_no, version_of};
-use super::super::schema::VERSION_MAX;
+use super::super::rows::{LOG_COLUMNS, LogRow, VERSION_MAX, log_no, version_of};
 use super::tasks::Inspected;
 use super::{Inspection, told};
 use crate::checksum::ContentHash;

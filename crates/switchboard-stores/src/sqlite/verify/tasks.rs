@@ -5,9 +5,11 @@ use switchboard_core::model::AgentName;
 
 use super::super::deliveries::{AFTER_PUSH, OWNER_OF_TASK, PUSH_COLUMNS, push_columns_unchecked};
 use super::super::error::Failure;
-use super::super::rows::{AFTER_TASK, TASK_COLUMNS, TaskRow, of_push_times, task_columns_unchecked, task_row};
+use super::super::rows::{
+    AFTER_TASK, TASK_COLUMNS, TaskRow, UNINDEXED_RUN, UNINDEXED_TASK, of_push_times, task_columns_unchecked, task_row,
+};
 use super::super::secrets::{is_plain, is_readable};
-use super::super::unindexed::{AMONG_THE_NEWEST, UNINDEXED_RUN, UNINDEXED_TASK};
+use super::super::unindexed::AMONG_THE_NEWEST;
 use super::super::usage::bytes_of_task;
 use super::{Inspection, told};
 use crate::record::signed;
