@@ -6,10 +6,10 @@ use std::path::Path;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
 
+use super::headings::HEADINGS;
 use super::layer::Layer;
 use super::row::{Kind, Row, Table, Value};
-use super::table::{self, HEADINGS};
-use super::{Errors, Given, Origin};
+use super::{Errors, Given, Origin, table};
 
 /// The flags that were given, with their values as they were typed.
 #[derive(Clone, Debug, Default)]

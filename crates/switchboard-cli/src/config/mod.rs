@@ -2,7 +2,7 @@
 //! something about a setting decides it. Every value remembers where it came from, so that a wrong one is refused in
 //! one sentence that names the flag, the variable, or the file with line and key; one run reports all that is wrong.
 //!
-//! [`table`] has a row for every setting, [`row`] is what such a row holds. [`flags`], [`layer`] and [`file`] read the
+//! [`table`] has a row for every setting, [`row`] is what such a row holds. [`flags`], [`layers`] and [`file`] read the
 //! layers by the rows, [`typed`] turns values into Rust types, and [`resolve`] checks settings against each other and
 //! makes a [`Config`] that is known to be good.
 
@@ -13,8 +13,10 @@ mod environment;
 mod file;
 mod file_rights;
 mod flags;
+mod headings;
 mod issuers;
 mod layer;
+mod layers;
 mod listen;
 mod origin;
 mod print;
@@ -39,7 +41,7 @@ pub(crate) use choices::{
 pub(crate) use environment::Environment;
 pub(crate) use flags::SettingFlags;
 pub(crate) use issuers::KnownIssuer;
-pub(crate) use layer::{layers_without_file, read_layers};
+pub(crate) use layers::{layers_without_file, read_layers};
 pub(crate) use listen::{is_local, is_local_url, local_url};
 pub(crate) use origin::{ConfigError, ConfigErrors, Errors, Given, Origin};
 pub(crate) use print::print;

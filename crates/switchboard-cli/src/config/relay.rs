@@ -7,28 +7,21 @@ use switchboard::client::{CardKeys, Credentials, OAuthClient};
 use switchboard_hub::relay::{AcceptedCard, RelayOptions};
 
 use super::choices::{CardChangesName, CredentialKind, RelayDialect, ResendName};
+use super::headings::RELAY;
 use super::layer::Layer;
 use super::row::Kind::{Bool, Choice, List, Number, Path as PathKind, Text};
-use super::row::{Kind, Row, Table, Value, words};
+use super::row::{DAY_S, Row, Table, Value, number, seconds, words};
 use super::typed::{self, SettingValue, settings};
 use super::{ConfigError, Environment, Errors, Given, values};
 
-const RELAY: &str = "Relay";
-
-const fn seconds(max: u64) -> Kind {
-    Number { min: 0, max, unit: "seconds" }
-}
-
 /// The default of a duration, in seconds.
 fn default_s(of: fn(&RelayOptions) -> std::time::Duration) -> Value {
-    Value::Number(of(&RelayOptions::default()).as_secs())
+    number(of(&RelayOptions::default()).as_secs())
 }
 
 fn default_count(of: fn(&RelayOptions) -> usize) -> Value {
-    Value::Number(of(&RelayOptions::default()) as u64)
+    number(of(&RelayOptions::default()))
 }
-
-const DAY_S: u64 = 86_400;
 
 settings! {
     /// What one `[agent.relay]` says: how a relay treats its upstream.
@@ -69,22 +62,22 @@ settings! {
     tries_max: u32 = Row::new(Number { min: 1, max: 100, unit: "tries" }, RELAY,
             "How often a message is tried, the first time included, before the upstream counts as down")
         .default_of(|| Value::Number(RelayOptions::default().tries_max.into()));
-    pause_s: u64 = Row::new(seconds(3_600), RELAY, "The pause after the first try, in seconds; each later one is twice as long")
+    pause_s: u64 = Row::new(seconds(0, 3_600), RELAY, "The pause after the first try, in seconds; each later one is twice as long")
         .default_of(|| default_s(|options| options.pause_first));
-    pause_s_max: u64 = Row::new(seconds(3_600), RELAY, "The longest pause between tries, in seconds")
+    pause_s_max: u64 = Row::new(seconds(0, 3_600), RELAY, "The longest pause between tries, in seconds")
         .default_of(|| default_s(|options| options.pause_max));
-    first_sign_s_max: u64 = Row::new(Number { min: 1, max: 3_600, unit: "seconds" }, RELAY,
+    first_sign_s_max: u64 = Row::new(seconds(1, 3_600), RELAY,
             "How long the upstream has for its first sign of life, connecting included, in seconds")
         .more("It is no limit for the task: an upstream that streams or answers with a task may take as long as it likes.")
         .default_of(|| default_s(|options| options.first_sign_max));
-    answer_s_max: u64 = Row::new(Number { min: 1, max: 7 * DAY_S, unit: "seconds" }, RELAY,
+    answer_s_max: u64 = Row::new(seconds(1, 7 * DAY_S), RELAY,
             "How long an upstream that neither streams nor answers with a task may take for its answer, in seconds")
         .default_of(|| default_s(|options| options.answer_max));
-    down_s_max: u64 = Row::new(seconds(7 * DAY_S), RELAY,
+    down_s_max: u64 = Row::new(seconds(0, 7 * DAY_S), RELAY,
             "How long a message waits for an upstream that is down, in seconds; 0 refuses messages while it is known to be down")
         .flag("--relay-down", "SECONDS").variable("SWITCHBOARD_RELAY_DOWN")
         .default_of(|| default_s(|options| options.down_max));
-    lost_s_max: u64 = Row::new(seconds(7 * DAY_S), RELAY,
+    lost_s_max: u64 = Row::new(seconds(0, 7 * DAY_S), RELAY,
             "How long an upstream that is at work on a task may be away before the task is failed, in seconds")
         .default_of(|| default_s(|options| options.lost_max));
     calls_max: usize = Row::new(Number { min: 1, max: 1_000_000, unit: "tasks" }, RELAY,

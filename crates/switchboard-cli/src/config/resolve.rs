@@ -9,7 +9,7 @@ use switchboard::{Limits, SecretKeySource, ServerBuilder, Tls};
 use super::agents::{Surroundings, resolve_agents};
 use super::file_rights;
 use super::issuers::resolve_issuers;
-use super::layer::Layers;
+use super::layers::Layers;
 use super::row::Table;
 use super::secrets::{
     api_key, hints_credentials, otlp, rules, secret_keys, shared_secret, signing_keys, signing_secrets, tokens,

@@ -10,6 +10,8 @@ use toml::de::DeValue;
 
 use super::values;
 
+pub(super) const DAY_S: u64 = 86_400;
+
 /// A table of `switchboard.toml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Table {
@@ -75,6 +77,23 @@ pub(crate) enum Kind {
     Command,
     /// A text, or in the file also a list of texts, that no output may ever show.
     Secret,
+}
+
+/// Any text.
+pub(super) const ANY: Kind = Kind::Text(Ok);
+/// A text that people read in a card.
+pub(super) const WORDS: Kind = Kind::Text(values::words);
+
+pub(super) const fn seconds(min: u64, max: u64) -> Kind {
+    Kind::Number { min, max, unit: "seconds" }
+}
+
+pub(super) const fn bytes(min: u64, max: u64) -> Kind {
+    Kind::Number { min, max, unit: "bytes" }
+}
+
+pub(super) fn number(number: impl TryInto<u64>) -> Value {
+    Value::Number(number.try_into().unwrap_or(u64::MAX))
 }
 
 /// What holds when no layer says anything about a setting.

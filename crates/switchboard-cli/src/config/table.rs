@@ -12,49 +12,13 @@ use switchboard::{Dialect, Limits, ProtocolBinding, ServerLimits};
 
 use super::agent_table::{AGENTS, COMPAT, SKILLS};
 use super::choices::{Audit, Card, Dispatch, LogFormat, Synchronous};
+use super::headings::{ACCESS, ADDRESS, CONFIGURATION, ISSUER, RELAY, TASKS, TELEMETRY, WEBHOOKS};
 use super::layer::Layer;
 use super::relay::{RELAYS, upstream_url};
 use super::row::Kind::{Bool, Choice, List, Number, Path, Text};
-use super::row::{Kind, Row, Table, Value, words};
+use super::row::{ANY, DAY_S, Kind, Row, Table, Value, WORDS, bytes, number, seconds, words};
 use super::typed::{self, Secret, SettingValue, settings};
 use super::{Errors, Given, values};
-
-const ADDRESS: &str = "Address";
-pub(super) const AGENT: &str = "Agent";
-const TASKS: &str = "Tasks";
-const ACCESS: &str = "Access";
-const WEBHOOKS: &str = "Webhooks";
-pub(super) const RUNS: &str = "Runs";
-pub(super) const CARD: &str = "Card";
-const DIALECTS: &str = "Dialects";
-pub(super) const RELAY: &str = "Relay";
-const ISSUER: &str = "Identity provider";
-const TELEMETRY: &str = "Traces and metrics";
-/// The heading that `cli.rs` gives to `--config` and its like.
-const CONFIGURATION: &str = "Configuration";
-
-/// The headings of `serve --help`, in its order.
-pub(crate) const HEADINGS: &[&str] =
-    &[ADDRESS, AGENT, RELAY, RUNS, TASKS, ACCESS, WEBHOOKS, CARD, DIALECTS, TELEMETRY, CONFIGURATION];
-
-pub(super) const DAY_S: u64 = 86_400;
-
-/// Any text.
-pub(super) const ANY: Kind = Text(Ok);
-/// A text that people read in a card.
-pub(super) const WORDS: Kind = Text(values::words);
-
-pub(super) const fn seconds(min: u64, max: u64) -> Kind {
-    Number { min, max, unit: "seconds" }
-}
-
-pub(super) const fn bytes(min: u64, max: u64) -> Kind {
-    Number { min, max, unit: "bytes" }
-}
-
-pub(super) fn number(number: impl TryInto<u64>) -> Value {
-    Value::Number(number.try_into().unwrap_or(u64::MAX))
-}
 
 settings! {
     /// What `[server]` says.

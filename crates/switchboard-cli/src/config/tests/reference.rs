@@ -4,8 +4,9 @@
 use expect_test::expect_file;
 
 use super::load;
+use crate::config::headings::HEADINGS;
 use crate::config::row::{Default, Kind, Row, Table};
-use crate::config::table::{self, HEADINGS, ServerSettings, TlsSettings};
+use crate::config::table::{self, ServerSettings, TlsSettings};
 use crate::config::{AgentSettings, Errors, layer::Layer};
 
 const BEGIN: &str = "<!-- Every setting, from crates/switchboard-cli/src/config/table.rs. Do not edit: \
