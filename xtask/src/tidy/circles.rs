@@ -21,12 +21,12 @@ struct Source<'a> {
 }
 
 struct Circle<'a> {
-    files: Vec<&'a File>,
+    first: &'a File,
     /// What each file names of the others.
     ties: Vec<String>,
 }
 
-pub(super) fn check(known: &[(&str, &str)], tree: &Tree) -> Findings {
+pub(super) fn check(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
     let mut crates: BTreeMap<&str, Vec<Source<'_>>> = BTreeMap::new();
     for file in tree.files.iter().filter(|file| file.is_rust() && !file.is_test()) {
@@ -35,21 +35,9 @@ pub(super) fn check(known: &[(&str, &str)], tree: &Tree) -> Findings {
             crates.entry(name).or_default().push(source);
         }
     }
-    let mut left: BTreeSet<&str> = known.iter().map(|(folder, _)| *folder).collect();
-    for Circle { files, ties } in crates.values().flat_map(|sources| circles(sources)) {
-        let is_within = |folder: &str| files.iter().all(|file| file.is_in(folder));
-        match known.iter().find(|(folder, _)| is_within(folder)) {
-            Some((folder, _)) => drop(left.remove(folder)),
-            None => {
-                let what = format!("these files import each other:\n    {}", ties.join("\n    "));
-                let because = "none can be read before the others";
-                findings.breach(Location::whole(&files[0].path), "no circles", what, because);
-            }
-        }
-    }
-    for folder in left {
-        let because = "a row that is no longer needed would let the next circle pass";
-        findings.breach(Location::whole(folder), "no circles", "there is no circle any more", because);
+    for Circle { first, ties } in crates.values().flat_map(|sources| circles(sources)) {
+        let what = format!("files import each other: {}", ties.join("; "));
+        findings.breach(Location::whole(&first.path), "no circles", what, "none can be read before the others");
     }
     findings
 }
@@ -89,7 +77,7 @@ fn circles<'a>(sources: &[Source<'a>]) -> Vec<Circle<'a>> {
             let inside = |(to, _): &(&usize, &BTreeSet<&str>)| circle.contains(to);
             let ties = circle.iter().flat_map(|&from| imports[from].iter().filter(inside).map(move |it| tie(from, it)));
             let ties = ties.collect();
-            found.push(Circle { files: circle.iter().map(|&place| sources[place].file).collect(), ties });
+            found.push(Circle { first: sources[circle[0]].file, ties });
         }
     }
     found

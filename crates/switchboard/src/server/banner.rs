@@ -4,7 +4,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use super::edge::admit::reachable;
+use super::edge::origins::reachable;
 use crate::server::authentication::{Authentication, Tokens};
 use crate::server::edge::shared::Shared;
 use crate::server::uri::is_loopback_host;

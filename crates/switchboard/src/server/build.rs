@@ -1,33 +1,23 @@
 //! From settings to a server: checks what was set, opens the store, and puts the parts together.
 
 use std::collections::HashSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use http::Uri;
-use switchboard_core::call::Endpoint;
-use switchboard_core::dialect::Dialect;
-use switchboard_core::model::{AgentCard, Tenant, Timestamp};
+use switchboard_core::model::{AgentCard, Tenant};
 use switchboard_engine::ports::Clock;
 use switchboard_engine::system::SystemClock;
 use switchboard_engine::{Engine, EngineBuilder};
 
-use super::access::Access;
 use super::authentication::tokens::is_short;
 use super::authentication::{Authentication, Schemes, SkillRules, Verifiers};
+use super::builder::authentication::ApiKey;
 use super::builder::{ServedItem, ServerBuilder};
-use super::cards::{AgentSettings, CardForm};
-use super::edge::access_log::AccessLog;
-use super::edge::admit::Cors;
+use super::cards::AgentSettings;
+use super::cards::interfaces::InterfaceChoice;
 use super::edge::authorize::Rules;
-use super::edge::shared::choice;
-use super::exposure::BuiltExposure;
 use super::host::{Host, MountedEndpoint};
-use super::internal::dispatch::SelfPoster;
-use super::internal::door::CallDoor;
-use super::internal::token::InternalTokens;
-use super::limits::ServerLimits;
-use super::operator::metrics::MetricsSource;
-use super::organizations::OrgPeers;
+use super::parts::{Parts, ServedAgent, short_key};
 use super::reloads::Reloads;
 use super::serve_error::ServeError;
 use super::serving::Server;
@@ -35,58 +25,8 @@ use super::telemetry::Telemetry;
 use super::transport::tls::Tls;
 use super::uri::{check_name, is_loopback_host};
 use crate::outbound::{AddressPolicy, Client};
-use crate::protocol_binding::ProtocolBinding;
 use crate::signing_keys::SigningKeys;
 use crate::webhooks::{OwnTokens, WebhookSender};
-
-pub(crate) struct Parts {
-    pub(crate) host: Host,
-    /// Where the tasks are kept, in words.
-    pub(crate) data: String,
-    /// Everything that is served, the default agent first.
-    pub(crate) agents: Vec<ServedAgent>,
-    pub(crate) authentication: Authentication,
-    /// What fetches the keys of issuers.
-    pub(crate) outbound: Client,
-    pub(crate) cors: Cors,
-    pub(crate) limits: ServerLimits,
-    pub(crate) public_url: Option<Uri>,
-    pub(crate) host_check: bool,
-    /// What is short enough to be guessed: the API key or the shared secret.
-    pub(crate) short_key: Option<&'static str>,
-    /// Whether callers on other machines need no token.
-    pub(crate) allow_unauthenticated: bool,
-    pub(crate) default_version: Option<Dialect>,
-    pub(crate) card_form: CardForm,
-    pub(crate) interfaces: Option<Vec<ProtocolBinding>>,
-    pub(crate) tls: Option<Tls>,
-    pub(crate) access_log: Option<AccessLog>,
-    pub(crate) signing_keys: Option<SigningKeys>,
-    pub(crate) sign_cards: bool,
-    /// Who the server is for receivers of webhooks: its address, which is set when it is known.
-    pub(crate) webhook_issuer: Arc<OnceLock<String>>,
-    pub(crate) since: Timestamp,
-    pub(crate) exposure: BuiltExposure,
-    pub(crate) access: Access,
-    /// None without a secret.
-    pub(crate) internal_tokens: Option<InternalTokens>,
-    pub(crate) reloads: Reloads,
-    /// Set if asynchronous sends are started by posts.
-    pub(crate) self_poster: Option<Arc<SelfPoster>>,
-    pub(crate) call_door: Option<CallDoor>,
-    /// The other apps of organizations.
-    pub(crate) org_peers: Option<Arc<dyn OrgPeers>>,
-    pub(crate) more_metrics: Vec<MetricsSource>,
-    pub(crate) telemetry: Option<Arc<Telemetry>>,
-}
-
-/// One agent or mounted endpoint.
-pub(crate) struct ServedAgent {
-    pub(crate) name: String,
-    pub(crate) settings: Arc<AgentSettings>,
-    pub(crate) endpoint: Arc<dyn Endpoint>,
-    pub(crate) skill_rules: Arc<SkillRules>,
-}
 
 impl ServerBuilder {
     /// Opens the store and puts everything together.
@@ -243,7 +183,7 @@ impl ServerBuilder {
                 ServedItem::Agent(agent) => agent.settings(),
                 ServedItem::Endpoint(..) => &of_mounted,
             };
-            let choice = choice(settings, self.interfaces.as_deref(), self.card_form, at == 0);
+            let choice = InterfaceChoice::of(settings, self.interfaces.as_deref(), self.card_form, at == 0);
             choice.check(served.name(), public_url.as_ref()).map_err(ServeError::new)?;
         }
         Ok(public_url)
@@ -373,37 +313,4 @@ fn parse_public_url(url: &str) -> Result<Uri, ServeError> {
         return Err(wrong("must not have a query"));
     }
     Ok(parsed)
-}
-
-/// Where the key that all callers share comes from.
-pub(crate) enum ApiKey {
-    Given(String),
-    /// The variable that holds it.
-    Named(String),
-}
-
-impl ApiKey {
-    /// The key. What is wrong with it is said without it.
-    pub(crate) fn read(self) -> Result<String, ServeError> {
-        let (key, name) = match self {
-            Self::Given(key) => (key, None),
-            Self::Named(name) => {
-                let missing =
-                    || ServeError::new(format!("the variable {name}, which is to hold the API key, is not set"));
-                (std::env::var(&name).map_err(|_| missing())?, Some(name))
-            }
-        };
-        // Files that variables are read from end with a line break.
-        let key = key.trim();
-        if key.is_empty() {
-            let place = name.map_or("it".to_owned(), |name| format!("the variable {name}"));
-            return Err(ServeError::new(format!("the API key is empty; set {place} to a long random text")));
-        }
-        Ok(key.to_owned())
-    }
-}
-
-/// The refusal of a key or a secret that can be guessed, on a server that other machines can reach.
-pub(crate) fn short_key(what: &str, why: &str) -> ServeError {
-    ServeError::new(format!("{what} is shorter than 16 characters and {why}; use a longer one"))
 }

@@ -1,6 +1,7 @@
 //! The settings of a server: agents, a store, who may call, and the address. `build` checks them and puts the server together.
 
-mod authentication;
+pub(super) mod authentication;
+mod exposure;
 
 use std::fmt;
 #[cfg(feature = "sqlite")]
@@ -15,13 +16,13 @@ use switchboard_engine::limits::Limits;
 use switchboard_engine::memory::{STORAGE_BYTES_MAX_DEFAULT, TASKS_MAX_DEFAULT as MEMORY_TASKS_MAX_DEFAULT};
 use switchboard_engine::ports::{Callees, Store};
 
+use self::authentication::ApiKey;
 use super::access::Access;
 use super::authentication::tokens::Tokens;
 use super::authentication::{ApiKeyNames, Authenticator, Issuer, SharedSecret};
-use super::build::ApiKey;
 use super::cards::CardForm;
 use super::edge::access_log::AccessLog;
-use super::edge::admit::Cors;
+use super::edge::origins::Cors;
 use super::exposure::Exposure;
 use super::host::StoreChoice;
 use super::internal::door::CallDoor;

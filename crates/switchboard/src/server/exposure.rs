@@ -4,13 +4,12 @@
 use http::Uri;
 use switchboard_core::error::ProtocolError;
 
-use super::builder::ServerBuilder;
 use super::edge::operator_check::OperatorKey;
 use super::edge::peers::OpenPeers;
 use super::serve_error::ServeError;
 use super::uri::is_loopback_host;
 
-/// The settings of [`ServerBuilder`] that this file is about.
+/// The settings of [`ServerBuilder`](crate::ServerBuilder) that this file is about.
 #[derive(Clone, Default)]
 pub(crate) struct Exposure {
     pub(super) production: bool,
@@ -36,70 +35,6 @@ pub(crate) const ALLOWED_HOSTS_MAX: usize = 64;
 
 /// A shorter operator key can be guessed.
 const OPERATOR_KEY_BYTES_MIN: usize = 16;
-
-impl ServerBuilder {
-    /// Says that the server is in production. It then fails closed: a server that has neither [tokens](Self::tokens) nor another way
-    /// to know its callers refuses every operation with 503, also from this machine, unless
-    /// [`allow_unauthenticated`](Self::allow_unauthenticated) says that this is meant. Cards and health checks are answered. Its
-    /// cards name no `http://` address of another machine, see [`allow_plain_http`](Self::allow_plain_http).
-    ///
-    /// ```
-    /// use switchboard::{AgentBuilder, Server, Turn};
-    ///
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// # use tower::ServiceExt;
-    /// let echo = AgentBuilder::from_fn("Echo", |turn: Turn| async move { Ok(turn.answer(turn.text()).await?) });
-    /// let server = Server::builder().agent(echo).production(true).public_url("https://agents.example").build()?;
-    /// let service = server.into_service()?;
-    /// let get = |path| service.clone().oneshot(http::Request::get(path).body(String::new()).unwrap());
-    /// assert_eq!(get("/.well-known/agent-card.json").await.unwrap().status(), 200);
-    /// assert_eq!(get("/v1/tasks/1").await.unwrap().status(), 503);
-    /// # Ok::<(), switchboard::ServeError>(())
-    /// # }).unwrap();
-    /// ```
-    #[must_use]
-    pub fn production(mut self, production: bool) -> Self {
-        self.exposure.production = production;
-        self
-    }
-
-    /// Lets the cards of a server in [production](Self::production) name a public URL that begins with `http://` and is not on this
-    /// machine. Whoever is on the way can read and change what is sent there, tokens included.
-    #[must_use]
-    pub fn allow_plain_http(mut self, allowed: bool) -> Self {
-        self.exposure.allow_plain_http = allowed;
-        self
-    }
-
-    /// Names of hosts, without ports, that this server answers to besides its own: the host of the public URL, that of the
-    /// certificate, and the names of this machine. A server without authentication refuses requests to other names (numeric
-    /// addresses are taken beyond loopback), because a page in a browser can have its own name point here. Given on a server with
-    /// authentication, the list is checked there, too.
-    #[must_use]
-    pub fn allowed_hosts<T: Into<String>>(mut self, hosts: impl IntoIterator<Item = T>) -> Self {
-        self.exposure.allowed_hosts = hosts.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// What operators of a server without tokens send as `Authorization: Bearer KEY`, of at least 16 characters. Without it such a server
-    /// has no operators: where a request comes from does not tell, since a proxy on this machine passes everybody's on.
-    #[must_use]
-    pub fn operator_key(mut self, key: impl Into<String>) -> Self {
-        self.exposure.operator_key = Some(key.into());
-        self
-    }
-
-    /// Where callers come from that send no credentials, on a server that asks for them: agents of corvid and gateways of NEXUS,
-    /// as in `corvid=192.0.2.7` or `nexus=10.1.0.0/16`. They may use the paths that belong to their dialect and no others
-    /// (`/a2a/tasks`, `/dialects/nexus`), and see the tasks of their own address. The address is that of the connection: behind a
-    /// proxy it is the proxy's, for all of its clients. A service that is mounted in a server of yours does not know it, and
-    /// opens to nobody.
-    #[must_use]
-    pub fn open_peers<T: Into<String>>(mut self, peers: impl IntoIterator<Item = T>) -> Self {
-        self.exposure.open_peers = peers.into_iter().map(Into::into).collect();
-        self
-    }
-}
 
 impl Exposure {
     /// Whether operations are refused until somebody has said who may call.

@@ -10,12 +10,12 @@ use http::Uri;
 use switchboard_engine::Engine;
 use switchboard_engine::supervisor::Kind;
 
-use super::build::{Parts, short_key};
 use super::builder::ServerBuilder;
-use super::edge::admit::{Origins, reachable};
+use super::edge::origins::{Origins, reachable};
 use super::edge::service::A2aService;
 use super::edge::shared::Shared;
 use super::host::Host;
+use super::parts::{Parts, short_key};
 use super::reloads::Reloads;
 use super::serve_error::{ServeError, ServeErrorKind};
 use super::transport::listener::{Bound, listen};

@@ -14,9 +14,10 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{PushConfig, TaskId};
 
 use super::sse::{Framing, SseBody};
-use super::{Binding, Envelope, Rejection, check_content_type};
+use super::{Binding, Envelope, Rejection};
 use crate::server::cards;
 use crate::server::edge::paths::{RestPath, TaskVerb};
+use crate::server::edge::read::check_content_type;
 use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, events, http_error, json, not_allowed};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
 use crate::server::uri::query_pairs;
@@ -83,7 +84,7 @@ impl Binding for HttpJson {
         _: &Mounted,
         updates: UpdateStream,
     ) -> Result<Response<ReplyBody>, Rejection> {
-        Ok(events(SseBody::new(shared, updates, Framing::HttpJson, self.dialect)))
+        Ok(events(SseBody::new(&shared.limits, shared.metrics.clone(), updates, Framing::HttpJson, self.dialect)))
     }
 
     fn error(&self, error: &ProtocolError) -> Response<ReplyBody> {
@@ -96,7 +97,9 @@ fn answer(agent: &Mounted, dialect: Dialect, reply: &Reply, content_type: Header
     match reply {
         // Clients of other SDKs decode the body of a delete, so there is one.
         Reply::Deleted => body.extend_from_slice(b"{}"),
-        Reply::Card(card) => body.extend_from_slice(&cards::encode_reply(dialect, card, agent)),
+        Reply::Card(card) => {
+            body.extend_from_slice(&cards::encode_reply(dialect, card, &agent.interfaces, agent.signer.as_ref()));
+        }
         _ => dialect.write_reply(reply, &mut body),
     }
     let mut response = json(StatusCode::OK, content_type, body);

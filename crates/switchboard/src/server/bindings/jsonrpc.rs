@@ -12,8 +12,9 @@ use switchboard_core::error::ProtocolError;
 use super::compat::alias::{First, ask_for_task, task_of};
 use super::compat::{self, CompatBinding};
 use super::sse::{Framing, SseBody};
-use super::{Binding, CallAgent, Envelope, Rejection, check_content_type};
+use super::{Binding, CallAgent, Envelope, Rejection};
 use crate::server::cards;
+use crate::server::edge::read::check_content_type;
 use crate::server::edge::respond::{ReplyBody, events, only_events, rpc_error, rpc_result};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
 
@@ -126,7 +127,9 @@ impl Binding for JsonRpc {
         };
         Ok(rpc_result(&self.id, |body| match &reply {
             Reply::Deleted => body.extend_from_slice(b"null"),
-            Reply::Card(card) => body.extend_from_slice(&cards::encode_reply(dialect, card, agent)),
+            Reply::Card(card) => {
+                body.extend_from_slice(&cards::encode_reply(dialect, card, &agent.interfaces, agent.signer.as_ref()));
+            }
             _ => dialect.write_reply(&reply, body),
         }))
     }
@@ -141,7 +144,7 @@ impl Binding for JsonRpc {
             return compat.events(shared, agent, updates);
         }
         let framing = Framing::JsonRpc { id: std::mem::take(&mut self.id) };
-        Ok(events(SseBody::new(shared, updates, framing, self.verdict.dialect)))
+        Ok(events(SseBody::new(&shared.limits, shared.metrics.clone(), updates, framing, self.verdict.dialect)))
     }
 
     fn error(&self, error: &ProtocolError) -> Response<ReplyBody> {

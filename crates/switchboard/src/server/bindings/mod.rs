@@ -17,7 +17,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, header};
+use http::{HeaderValue, Response};
 use http_body::Body;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -32,13 +32,14 @@ use switchboard_engine::escaped::Escaped;
 
 use super::authentication::Identity;
 use super::edge::authorize::CardReader;
-use super::edge::budgets::{BodyHold, Holder};
-use super::edge::headers::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, ContentType, X_A2A_EXTENSIONS};
+use super::edge::budgets::BodyHold;
+use super::edge::headers::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
+use super::edge::holder::Holder;
 use super::edge::read::read_while;
-use super::edge::request_log::RequestRecord;
+use super::edge::request_record::RequestRecord;
 use super::edge::respond::ReplyBody;
-use super::edge::route::{decide, spelling};
-use super::edge::shared::{Head, Incoming, Mounted, Shared};
+use super::edge::shared::{Incoming, Mounted, Shared};
+use super::edge::version::{decide, spelling};
 use super::operator::metrics::Operation;
 
 /// One protocol binding, made for one request. What it learns of the request on the way in it keeps for the way out, because the
@@ -302,7 +303,7 @@ pub(crate) async fn finish<P: Binding>(
     let mut on_refusal = None;
     let answered = match reply {
         Ok(Ok(Reply::Stream(updates))) => {
-            on_refusal = note.stream_audit(shared, agent);
+            on_refusal = note.stream_audit(shared.operations.as_ref(), &agent.name);
             let updates = shared.authentication.guard(updates, identity, on_refusal.clone());
             binding.stream(shared, agent, updates).await
         }
@@ -311,7 +312,7 @@ pub(crate) async fn finish<P: Binding>(
         Err(rejection) => Err(rejection),
     };
     let answered = answered.and_then(|mut response| {
-        shared.budgets.hold_reply(&mut response, note, pending.stream.take(), on_refusal)?;
+        response.body_mut().hold(&shared.budgets, note, pending.stream.take(), on_refusal)?;
         Ok(response)
     });
     let refused = answered.is_err();
@@ -428,21 +429,6 @@ fn unaccepted_modes(agent: &Mounted, dialect: Dialect, request: &Request) -> Opt
     }
     let card = agent.endpoint.card();
     (!card.writes_any(&send.accepted_output_modes)).then(|| card.default_output_modes.join(", ").into())
-}
-
-/// Whether a body says it is JSON. A body without a content type is accepted as JSON. A form or plain text is refused:
-/// browsers send those across origins without a preflight request, and pages that may not call must not get around it.
-pub(crate) fn check_content_type(head: &Head<'_>) -> Result<(), ProtocolError> {
-    if matches!(head.present.content_type, ContentType::Absent | ContentType::Json) {
-        return Ok(());
-    }
-    let value = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("?");
-    let bare = value.split(';').next().unwrap_or_default().trim();
-    if ["application/json", "application/a2a+json"].iter().any(|json| bare.eq_ignore_ascii_case(json)) {
-        return Ok(());
-    }
-    let reason = format!("Content-Type {bare:.100} is not supported; send application/json");
-    Err(ProtocolError::ContentTypeNotSupported { reason })
 }
 
 /// A request around its parameters, borrowed from the body.

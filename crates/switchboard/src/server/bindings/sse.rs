@@ -19,7 +19,7 @@ use switchboard_core::error::ProtocolError;
 use tokio::time::{Instant, Sleep};
 
 use crate::server::edge::budgets::StreamHold;
-use crate::server::edge::shared::Shared;
+use crate::server::limits::ServerLimits;
 use crate::server::operator::metrics::Metrics;
 
 /// What stands around each update.
@@ -52,9 +52,15 @@ impl fmt::Debug for SseBody {
 }
 
 impl SseBody {
-    pub(crate) fn new(shared: &Shared, updates: UpdateStream, framing: Framing, dialect: Dialect) -> Self {
-        let keep_alive = KeepAlive::every(Duration::from_secs(u64::from(shared.limits.keep_alive_s)));
-        let (write_bytes, metrics) = (shared.limits.stream_write_bytes, shared.metrics.clone());
+    pub(crate) fn new(
+        limits: &ServerLimits,
+        metrics: Arc<Metrics>,
+        updates: UpdateStream,
+        framing: Framing,
+        dialect: Dialect,
+    ) -> Self {
+        let keep_alive = KeepAlive::every(Duration::from_secs(u64::from(limits.keep_alive_s)));
+        let write_bytes = limits.stream_write_bytes;
         metrics.stream_opened();
         let framing = match framing {
             Framing::JsonRpc { id } => Framing::JsonRpc { id: with_line_ends_escaped(id) },

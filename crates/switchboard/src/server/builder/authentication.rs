@@ -7,7 +7,7 @@ use switchboard_core::model::{SecurityRequirement, SecurityScheme};
 use super::ServerBuilder;
 use crate::server::authentication::tokens::Tokens;
 use crate::server::authentication::{Authenticator, Issuer, SharedSecret};
-use crate::server::build::ApiKey;
+use crate::server::serve_error::ServeError;
 
 impl ServerBuilder {
     /// Only holders of one of these tokens may call.
@@ -157,5 +157,33 @@ impl ServerBuilder {
     pub fn tenants<T: Into<String>>(mut self, tenants: impl IntoIterator<Item = T>) -> Self {
         self.tenants = tenants.into_iter().map(Into::into).collect();
         self
+    }
+}
+
+/// Where the key that all callers share comes from.
+pub(crate) enum ApiKey {
+    Given(String),
+    /// The variable that holds it.
+    Named(String),
+}
+
+impl ApiKey {
+    /// The key. What is wrong with it is said without it.
+    pub(crate) fn read(self) -> Result<String, ServeError> {
+        let (key, name) = match self {
+            Self::Given(key) => (key, None),
+            Self::Named(name) => {
+                let missing =
+                    || ServeError::new(format!("the variable {name}, which is to hold the API key, is not set"));
+                (std::env::var(&name).map_err(|_| missing())?, Some(name))
+            }
+        };
+        // Files that variables are read from end with a line break.
+        let key = key.trim();
+        if key.is_empty() {
+            let place = name.map_or("it".to_owned(), |name| format!("the variable {name}"));
+            return Err(ServeError::new(format!("the API key is empty; set {place} to a long random text")));
+        }
+        Ok(key.to_owned())
     }
 }

@@ -8,8 +8,8 @@ use switchboard_engine::ports::Clock;
 use switchboard_engine::system::SystemClock;
 
 use super::signing::SiteSigner;
-use super::{CardForm, ServedCards, Subject};
-use crate::server::bindings::compat::AgentCompat;
+use super::{CardForm, CompatCards, ServedCards, Subject};
+use crate::server::bindings::compat::settings::AgentCompat;
 
 /// What the cards of an agent say that its own card does not.
 pub(crate) struct CardPlace {
@@ -19,6 +19,7 @@ pub(crate) struct CardPlace {
     pub(crate) own_url: String,
     pub(crate) api_url: String,
     pub(crate) compat: AgentCompat,
+    pub(crate) compat_cards: CompatCards,
     pub(crate) has_version: bool,
     pub(crate) max_age_s: u32,
     pub(crate) signer: Option<SiteSigner>,
@@ -57,6 +58,7 @@ impl CardPlace {
             own_url: &self.own_url,
             api_url: &self.api_url,
             compat: &self.compat,
+            compat_cards: self.compat_cards,
             has_version: self.has_version,
         };
         Arc::new(ServedCards::new(self.form, &subject, since, self.max_age_s, self.signer.as_ref()))

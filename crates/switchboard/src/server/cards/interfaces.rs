@@ -8,7 +8,7 @@ use http::Uri;
 use switchboard_core::model::AgentInterface;
 
 use crate::protocol_binding::ProtocolBinding;
-use crate::server::cards::CardForm;
+use crate::server::cards::{AgentSettings, CardForm};
 
 /// What the card of an agent names.
 #[derive(Clone, Copy)]
@@ -22,7 +22,18 @@ pub(crate) struct InterfaceChoice<'a> {
     pub(crate) is_default_agent: bool,
 }
 
-impl InterfaceChoice<'_> {
+impl<'a> InterfaceChoice<'a> {
+    /// What decides about the interfaces on an agent's card.
+    pub(crate) fn of(
+        settings: &'a AgentSettings,
+        server: Option<&'a [ProtocolBinding]>,
+        form: CardForm,
+        is_default_agent: bool,
+    ) -> Self {
+        let card = &settings.card;
+        Self { agent: card.interfaces.as_deref(), server, form: card.form.unwrap_or(form), is_default_agent }
+    }
+
     /// Every binding to be named, in order. gRPC has no path that could name an agent, so another agent than the default
     /// one has none to declare.
     fn named(&self) -> Vec<ProtocolBinding> {

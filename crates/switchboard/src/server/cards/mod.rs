@@ -24,11 +24,10 @@ use switchboard_engine::ports::Clock;
 use switchboard_engine::sha256::sha256;
 use switchboard_engine::system::SystemClock;
 
-use super::downloads::names;
 use crate::protocol_binding::ProtocolBinding;
-use crate::server::bindings::compat::{self, AgentCompat, CompatDialect};
+use crate::server::bindings::compat::settings::AgentCompat;
+use crate::server::edge::headers::names;
 use crate::server::edge::respond::ReplyBody;
-use crate::server::edge::shared::Mounted;
 use crate::signing_keys::KeySet;
 use signing::{SiteSigner, Versions};
 
@@ -69,6 +68,23 @@ impl AgentSettings {
     }
 }
 
+/// What a compat dialect has for a card.
+pub(crate) trait CompatCard: Sync {
+    fn dialect(&self) -> Dialect;
+
+    /// Writes the card of an agent for whoever takes `base` for its root.
+    fn encode_card(&self, subject: &Subject<'_>, base: &str, out: &mut Vec<u8>);
+
+    /// The address that stands for an agent on a card of its own among the agents of the server; none if there is no such card.
+    fn listed_card_base<'s>(&self, subject: &Subject<'s>) -> Option<&'s str> {
+        let _ = subject;
+        None
+    }
+}
+
+/// The compat dialects that a server has cards for.
+pub(crate) type CompatCards = &'static [&'static dyn CompatCard];
+
 /// An agent's card in its forms.
 pub(crate) struct ServedCards {
     all: ServedCard,
@@ -90,6 +106,7 @@ pub(crate) struct Subject<'a> {
     /// The address that it has below `/api`.
     pub(crate) api_url: &'a str,
     pub(crate) compat: &'a AgentCompat,
+    pub(crate) compat_cards: CompatCards,
     /// Whether the version on the card is its owner's choice.
     pub(crate) has_version: bool,
 }
@@ -104,12 +121,12 @@ impl ServedCards {
         signer: Option<&SiteSigner>,
     ) -> Self {
         let served = |body| ServedCard::new(body, since, max_age_s);
-        let on_mount = |compat: &dyn CompatDialect| {
+        let on_mount = |compat: &dyn CompatCard| {
             let dialect = compat.dialect();
             let url = format!("{}/dialects/{}", subject.url, dialect.name());
             (dialect, served(subject.encode_compat(compat, &url)))
         };
-        let listed = |compat: &dyn CompatDialect| {
+        let listed = |compat: &dyn CompatCard| {
             let base = compat.listed_card_base(subject)?;
             Some((compat.dialect(), served(subject.encode_compat(compat, base))))
         };
@@ -120,8 +137,8 @@ impl ServedCards {
         Self {
             all: signed(form),
             v1_0: signed(CardForm::V1_0),
-            on_mounts: compat::ALL.into_iter().map(on_mount).collect(),
-            listed: compat::ALL.into_iter().filter_map(listed).collect(),
+            on_mounts: subject.compat_cards.iter().copied().map(on_mount).collect(),
+            listed: subject.compat_cards.iter().copied().filter_map(listed).collect(),
         }
     }
 
@@ -237,10 +254,15 @@ impl EncodedCard {
 }
 
 /// A card for one who asked for it in this dialect, with the addresses it is served at.
-pub(crate) fn encode_reply(dialect: Dialect, card: &AgentCard, agent: &Mounted) -> Bytes {
+pub(crate) fn encode_reply(
+    dialect: Dialect,
+    card: &AgentCard,
+    interfaces: &[AgentInterface],
+    signer: Option<&SiteSigner>,
+) -> Bytes {
     let is_1_0 = dialect == Dialect::V1_0;
-    let body = encode(card, &agent.interfaces, if is_1_0 { v1_0::encode_card } else { v0_3::encode_card });
-    let Some(signer) = &agent.signer else { return body };
+    let body = encode(card, interfaces, if is_1_0 { v1_0::encode_card } else { v0_3::encode_card });
+    let Some(signer) = signer else { return body };
     let own = Some(body.clone());
     let versions = if is_1_0 { Versions { v1_0: own, v0_3: None } } else { Versions { v1_0: None, v0_3: own } };
     signer.signed(&signer.keys(), &body, &versions)
@@ -248,8 +270,8 @@ pub(crate) fn encode_reply(dialect: Dialect, card: &AgentCard, agent: &Mounted) 
 
 /// The signatures of a card that is written as protobuf, over what it is in JSON. It has the addresses that it is served at.
 #[cfg(feature = "grpc")]
-pub(crate) fn signatures(dialect: Dialect, card: &AgentCard, agent: &Mounted) -> Vec<AgentCardSignature> {
-    let Some(signer) = &agent.signer else { return Vec::new() };
+pub(crate) fn signatures(dialect: Dialect, card: &AgentCard, signer: Option<&SiteSigner>) -> Vec<AgentCardSignature> {
+    let Some(signer) = signer else { return Vec::new() };
     let versions = if dialect == Dialect::V1_0 {
         Versions { v1_0: Some(encode(card, &card.supported_interfaces, v1_0::encode_card)), v0_3: None }
     } else {
@@ -269,7 +291,7 @@ impl Subject<'_> {
         let Self { card, interfaces, .. } = self;
         let compat = match form {
             CardForm::V1_0 => return encode(card, interfaces, v1_0::encode_card),
-            CardForm::Compat(dialect) => compat::of(dialect),
+            CardForm::Compat(dialect) => self.compat_card(dialect),
             CardForm::All => None,
         };
         match compat {
@@ -287,14 +309,19 @@ impl Subject<'_> {
         let v1_0 = Some(encode(card, interfaces, v1_0::encode_card));
         match form {
             CardForm::V1_0 => Some(Versions { v1_0, v0_3: None }),
-            CardForm::Compat(dialect) if compat::of(dialect).is_some() => None,
+            CardForm::Compat(dialect) if self.compat_card(dialect).is_some() => None,
             CardForm::Compat(_) | CardForm::All => {
                 Some(Versions { v1_0, v0_3: Some(encode(card, interfaces, v0_3::encode_card)) })
             }
         }
     }
 
-    fn encode_compat(&self, compat: &dyn CompatDialect, base: &str) -> Bytes {
+    /// None for a version of A2A.
+    fn compat_card(&self, dialect: Dialect) -> Option<&'static dyn CompatCard> {
+        self.compat_cards.iter().copied().find(|compat| compat.dialect() == dialect)
+    }
+
+    fn encode_compat(&self, compat: &dyn CompatCard, base: &str) -> Bytes {
         let mut body = Vec::with_capacity(1024);
         compat.encode_card(self, base, &mut body);
         body.into()

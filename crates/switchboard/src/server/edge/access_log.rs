@@ -2,6 +2,7 @@
 //! who asked for what and holds nothing of what was said.
 
 use std::fmt::{self, Write as _};
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,8 +17,6 @@ use switchboard_engine::escaped::Escaped;
 use switchboard_engine::ports::Clock;
 use switchboard_engine::system::SystemClock;
 use tokio::time::Instant;
-
-use crate::server::edge::respond::ReplyBody;
 
 /// Where the lines of the access log go.
 ///
@@ -38,8 +37,8 @@ impl AccessLog {
     }
 
     /// The body of an answer whose line is written when it ends.
-    pub(crate) fn follow(self, line: AccessLine, answered: Answered, body: ReplyBody) -> ReplyBody {
-        ReplyBody::Followed(Box::new(FollowedBody { body, bytes: 0, log: self, line, answered }))
+    pub(crate) fn follow<B>(self, line: AccessLine, answered: Answered, body: B) -> FollowedBody<B> {
+        FollowedBody { body, bytes: 0, log: self, line, answered }
     }
 
     pub(crate) fn write(&self, line: &AccessLine, answered: &Answered, bytes: u64) {
@@ -108,22 +107,22 @@ fn word(text: &str) -> String {
 }
 
 /// A body that counts its bytes and has its line written when it is dropped.
-pub struct FollowedBody {
-    body: ReplyBody,
+pub struct FollowedBody<B> {
+    body: B,
     bytes: u64,
     log: AccessLog,
     line: AccessLine,
     answered: Answered,
 }
 
-impl fmt::Debug for FollowedBody {
+impl<B> fmt::Debug for FollowedBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FollowedBody").field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }
 
-impl FollowedBody {
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
+impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> FollowedBody<B> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(data) = frame.data_ref()
@@ -142,7 +141,7 @@ impl FollowedBody {
     }
 }
 
-impl Drop for FollowedBody {
+impl<B> Drop for FollowedBody<B> {
     fn drop(&mut self) {
         self.log.write(&self.line, &self.answered, self.bytes);
     }

@@ -6,22 +6,19 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use http::Response;
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::Principal;
 use switchboard_engine::budget::{Budget, Charge, OverBudget};
 use switchboard_engine::ports::Share;
 use tokio::time::Instant;
 
 use crate::server::authentication::OnRefusal;
-use crate::server::edge::request_log::RequestRecord;
-use crate::server::edge::respond::ReplyBody;
+use crate::server::edge::holder::Holder;
+use crate::server::edge::request_record::RequestRecord;
 use crate::server::limits::ServerLimits;
 
 /// A body or an answer of up to so many bytes is not counted: the number of connections bounds what they take together.
@@ -35,28 +32,6 @@ const RATE_BURST_S: u32 = 5;
 
 /// Callers and addresses whose rate is remembered. With more, those that have not come lately are forgotten.
 const RATES_MAX: usize = 65_536;
-
-/// Who holds something.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Holder {
-    Principal(Principal),
-    Address(IpAddr),
-    /// Without a credential, in an application that does not say where requests come from.
-    Unknown,
-}
-
-impl Holder {
-    /// One customer of a provider has a whole /64 of IPv6.
-    pub(crate) fn of_address(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self::Address(address.into()),
-            IpAddr::V6(address) => {
-                let network = u128::from(address) & !u128::from(u64::MAX);
-                Self::Address(IpAddr::V6(network.into()))
-            }
-        }
-    }
-}
 
 pub(crate) struct Budgets {
     pub(crate) bodies: Budget<Holder>,
@@ -124,52 +99,27 @@ impl Budgets {
         })
     }
 
-    /// Counts the answer until its client has taken it.
-    pub(crate) fn hold_reply(
-        &self,
-        response: &mut Response<ReplyBody>,
-        note: &RequestRecord,
-        stream: Option<Charge<Holder>>,
-        on_refusal: Option<OnRefusal>,
-    ) -> Result<(), ProtocolError> {
-        let held = |bytes: &mut Bytes| match bytes.len() > UNCOUNTED_BYTES_MAX {
-            true => self.hold(std::mem::take(bytes), note.holder()).map(|charged| *bytes = charged),
+    /// Counts bytes of an answer until its client has taken them.
+    pub(crate) fn hold(&self, bytes: &mut Bytes, note: &RequestRecord) -> Result<(), ProtocolError> {
+        match bytes.len() > UNCOUNTED_BYTES_MAX {
+            true => hold(&self.replies, std::mem::take(bytes), note.holder()).map(|charged| *bytes = charged),
             false => Ok(()),
-        };
-        let following = |stream: Option<Charge<Holder>>| {
-            stream.map(|place| StreamHold {
-                replies: self.replies.clone(),
-                holder: note.holder(),
-                on_refusal,
-                _place: place,
-            })
-        };
-        match response.body_mut() {
-            ReplyBody::Whole(bytes) => held(bytes),
-            ReplyBody::Events(events) => {
-                events.hold(following(stream));
-                Ok(())
-            }
-            // A download holds one piece at a time.
-            ReplyBody::Download(download) => {
-                let piece = self.replies.take(note.holder(), download.piece_bytes()).map_err(unread)?;
-                download.hold(piece);
-                Ok(())
-            }
-            #[cfg(feature = "grpc")]
-            ReplyBody::Grpc(body) => match body.whole_mut() {
-                Some(bytes) => held(bytes),
-                None => {
-                    body.hold(following(stream));
-                    Ok(())
-                }
-            },
-            ReplyBody::Empty | ReplyBody::Followed(_) | ReplyBody::Unread(_) | ReplyBody::Service(_) => Ok(()),
         }
     }
 
-    fn hold(&self, bytes: Bytes, holder: Holder) -> Result<Bytes, ProtocolError> {
-        hold(&self.replies, bytes, holder)
+    /// Counts the piece of a download that is held at a time.
+    pub(crate) fn hold_piece(&self, bytes: u64, note: &RequestRecord) -> Result<Charge<Holder>, ProtocolError> {
+        self.replies.take(note.holder(), bytes).map_err(unread)
+    }
+
+    /// What a stream counts that has this place.
+    pub(crate) fn hold_stream(
+        &self,
+        place: Charge<Holder>,
+        note: &RequestRecord,
+        on_refusal: Option<OnRefusal>,
+    ) -> StreamHold {
+        StreamHold { replies: self.replies.clone(), holder: note.holder(), on_refusal, _place: place }
     }
 }
 

@@ -4,7 +4,7 @@
 //! is dropped before an authenticator or an endpoint sees the request. An application that stands behind such a proxy reads
 //! them in a layer around the server and hands on an `Identity` (`IdentityFromExtensions`).
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 // Names that HTTP itself does not know. Made once: looking a header up by text parses the text each time.
 pub(crate) const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
@@ -186,6 +186,20 @@ pub(crate) fn is_identity_header(name: &str) -> bool {
         return IDENTITY_HEADERS.binary_search(&name).is_ok();
     }
     IDENTITY_HEADERS.binary_search(&name.replace('_', "-").as_str()).is_ok()
+}
+
+/// The token of a request. More than one header could be read in two ways, so then there is none.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut given = headers.get_all(header::AUTHORIZATION).iter();
+    let only = given.next().filter(|_| given.next().is_none());
+    let (scheme, token) = only?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Whether a list of tags has one that fits, or is the star that fits all.
+pub(crate) fn names(headers: &HeaderMap, name: HeaderName, fits: impl Fn(&str) -> bool) -> bool {
+    let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).map(str::trim).any(|tag| tag == "*" || fits(tag))
 }
 
 #[cfg(test)]

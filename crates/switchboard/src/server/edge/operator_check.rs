@@ -7,12 +7,12 @@
 
 use std::fmt;
 
-use http::{HeaderMap, header};
+use http::HeaderMap;
 use switchboard_core::error::ProtocolError;
 use switchboard_engine::sha256::sha256;
 
 use crate::server::authentication::{Authentication, Identity};
-use crate::server::edge::shared::Shared;
+use crate::server::edge::headers::bearer;
 
 /// The key of operators, as its hash.
 #[derive(Clone)]
@@ -35,18 +35,15 @@ impl fmt::Debug for OperatorKey {
     }
 }
 
-/// The token of a request. More than one header could be read in two ways, so then there is none.
-pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let mut given = headers.get_all(header::AUTHORIZATION).iter();
-    let only = given.next().filter(|_| given.next().is_none());
-    let (scheme, token) = only?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
 /// Whether a caller is an operator.
-pub(crate) fn check_operator(shared: &Shared, identity: &Identity, headers: &HeaderMap) -> Result<(), ProtocolError> {
+pub(crate) fn check_operator(
+    authentication: &Authentication,
+    operator_key: Option<&OperatorKey>,
+    identity: &Identity,
+    headers: &HeaderMap,
+) -> Result<(), ProtocolError> {
     let denied = |reason: &str| Err(ProtocolError::PermissionDenied { reason: reason.to_owned() });
-    match (&shared.authentication, &shared.operator_key) {
+    match (authentication, operator_key) {
         _ if identity.operator => Ok(()),
         (Authentication::Open(_), Some(key)) if key.is_shown_by(headers) => Ok(()),
         (Authentication::Open(_), Some(_)) => denied(

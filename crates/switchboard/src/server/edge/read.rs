@@ -19,7 +19,8 @@ use hyper::body::Incoming;
 use switchboard_core::error::ProtocolError;
 use switchboard_engine::supervisor::Kind;
 
-use crate::server::edge::shared::Shared;
+use crate::server::edge::headers::ContentType;
+use crate::server::edge::shared::{Head, Shared};
 
 /// Reads a request body, at most `bytes_max` of it and for at most `patience`. A body that says it is larger is refused
 /// before it is read.
@@ -95,6 +96,21 @@ where
             }
         }
     }
+}
+
+/// Whether a body says it is JSON. A body without a content type is accepted as JSON. A form or plain text is refused:
+/// browsers send those across origins without a preflight request, and pages that may not call must not get around it.
+pub(crate) fn check_content_type(head: &Head<'_>) -> Result<(), ProtocolError> {
+    if matches!(head.present.content_type, ContentType::Absent | ContentType::Json) {
+        return Ok(());
+    }
+    let value = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("?");
+    let bare = value.split(';').next().unwrap_or_default().trim();
+    if ["application/json", "application/a2a+json"].iter().any(|json| bare.eq_ignore_ascii_case(json)) {
+        return Ok(());
+    }
+    let reason = format!("Content-Type {bare:.100} is not supported; send application/json");
+    Err(ProtocolError::ContentTypeNotSupported { reason })
 }
 
 /// The body of a request on one of our own connections. It may be dropped before its end: the rest is then read in the

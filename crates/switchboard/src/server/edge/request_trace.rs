@@ -11,7 +11,7 @@ use switchboard_engine::ports::trace::{SpanKind, attribute};
 use switchboard_engine::spans::OpenSpan;
 
 use crate::server::edge::headers::{TRACEPARENT, TRACESTATE};
-use crate::server::edge::request_log::Refused;
+use crate::server::edge::refused::Refused;
 use crate::server::operator::metrics::{Operation, Outcome};
 
 pub(crate) struct RequestTrace {

@@ -9,16 +9,20 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::error::ProtocolError;
+use switchboard_engine::budget::Charge;
 
-use crate::server::authentication::BEARER_CHALLENGE;
+use crate::server::authentication::{BEARER_CHALLENGE, OnRefusal};
 #[cfg(feature = "grpc")]
 use crate::server::bindings::grpc::stream::GrpcBody;
 use crate::server::bindings::sse::{SseBody, escape_line_ends};
-use crate::server::downloads::DownloadBody;
+use crate::server::downloads::body::DownloadBody;
 use crate::server::edge::access_log::FollowedBody;
+use crate::server::edge::budgets::Budgets;
 use crate::server::edge::headers::X_ACCEL_BUFFERING;
-use crate::server::edge::request_log::Refused;
-use crate::server::transport::unread::{ServiceBody, UnreadBody};
+use crate::server::edge::holder::Holder;
+use crate::server::edge::refused::Refused;
+use crate::server::edge::request_record::RequestRecord;
+use crate::server::transport::unread::{PROGRESS_BYTES_MIN, ServiceBody, ServiceReplies, UnreadBody, UnreadReplies};
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
@@ -173,16 +177,63 @@ pub enum ReplyBody {
     Download(Box<DownloadBody>),
     /// One over HTTP/2, which notes when its client takes something of it.
     #[doc(hidden)]
-    Unread(Box<UnreadBody>),
+    Unread(Box<UnreadBody<ReplyBody>>),
     /// One of a service in an application, which is let go if its client takes nothing of it.
     #[doc(hidden)]
-    Service(Box<ServiceBody>),
+    Service(Box<ServiceBody<ReplyBody>>),
     /// One whose end the access log waits for.
     #[doc(hidden)]
-    Followed(Box<FollowedBody>),
+    Followed(Box<FollowedBody<ReplyBody>>),
     #[doc(hidden)]
     #[cfg(feature = "grpc")]
     Grpc(Box<GrpcBody>),
+}
+
+impl ReplyBody {
+    /// Counts the answer until its client has taken it. `stream` is its place among the streams.
+    pub(crate) fn hold(
+        &mut self,
+        budgets: &Budgets,
+        note: &RequestRecord,
+        stream: Option<Charge<Holder>>,
+        on_refusal: Option<OnRefusal>,
+    ) -> Result<(), ProtocolError> {
+        let following = |on_refusal| stream.map(|place| budgets.hold_stream(place, note, on_refusal));
+        match self {
+            Self::Whole(bytes) => budgets.hold(bytes, note),
+            Self::Events(events) => {
+                events.hold(following(on_refusal));
+                Ok(())
+            }
+            // A download holds one piece at a time.
+            Self::Download(download) => {
+                download.hold(budgets.hold_piece(download.piece_bytes(), note)?);
+                Ok(())
+            }
+            #[cfg(feature = "grpc")]
+            Self::Grpc(body) => match body.whole_mut() {
+                Some(bytes) => budgets.hold(bytes, note),
+                None => {
+                    body.hold(following(on_refusal));
+                    Ok(())
+                }
+            },
+            Self::Empty | Self::Followed(_) | Self::Unread(_) | Self::Service(_) => Ok(()),
+        }
+    }
+
+    /// The body, which notes when its client takes something of it.
+    pub(crate) fn watched_by(self, unread: &UnreadReplies) -> Self {
+        if self.is_end_stream() { self } else { Self::Unread(Box::new(unread.watch(self))) }
+    }
+
+    /// The body, which is let go if its client takes nothing of it. A small one is not watched.
+    pub(crate) fn held_for(self, unread: &ServiceReplies<Self>) -> Self {
+        if self.is_end_stream() || matches!(&self, Self::Whole(bytes) if bytes.len() <= PROGRESS_BYTES_MIN) {
+            return self;
+        }
+        Self::Service(Box::new(unread.watch(self)))
+    }
 }
 
 // By hand: an answer may hold what people wrote, so its length is shown and not its text.

@@ -1,18 +1,13 @@
 //! The second stage: where a request goes. `paths` has found what the path names; this stage finds the agent and the
-//! binding for it. What needs no caller, such as cards, probes and refusals, is answered at once.
-//!
-//! Which dialect a request is in is decided here as well: the one place that reads the version a request names and hands it,
-//! with path and method, to `detect`. The bindings are told the outcome.
+//! binding for it. What needs no caller, such as cards, probes and refusals, is answered at once. Which dialect a request is in is decided
+//! by `version`.
 
-use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::extract::OriginalUri;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::detect::{self, Clues, DetectError, Detected, Ingress, Mount};
+use switchboard_core::dialect::detect::{Ingress, Mount};
 use switchboard_core::dialect::json::excerpt;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::nearest::nearest;
@@ -22,15 +17,15 @@ use crate::server::bindings::http_json::HttpJson;
 use crate::server::bindings::jsonrpc::JsonRpc;
 use crate::server::downloads::Downloads;
 use crate::server::edge::admit::preflight;
-use crate::server::edge::headers::{A2A_VERSION, ContentType, PresentHeaders};
+use crate::server::edge::headers::{ContentType, PresentHeaders};
 use crate::server::edge::paths::{AgentPath, ArtifactPath, NamedPath, OutboxPath, name_grpc_path, name_path};
-use crate::server::edge::request_log::BindingKind;
 use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, json, takes};
-use crate::server::edge::shared::{Head, Incoming, Mounted, Shared, Site};
+use crate::server::edge::shared::{Head, Mounted, Shared, Site};
+use crate::server::edge::version::{card_dialect, claimed};
 use crate::server::internal::InternalRoute;
 use crate::server::internal::door::DoorPath;
 use crate::server::operator::health;
-use crate::server::operator::metrics::Operation;
+use crate::server::operator::metrics::{BindingKind, Operation};
 use crate::server::organizations::OrgRoute;
 use crate::signing_keys::SigningKeys;
 
@@ -142,7 +137,7 @@ fn grpc_target(
     let unknown = || ProtocolError::MethodNotFound { method: format!("{:.200}", head.uri.path()), hint: None };
     match admitted.and_then(|()| agent.ok_or_else(unknown)) {
         Ok(agent) => {
-            head.note.agent(agent);
+            head.note.agent(agent.place);
             Target::Grpc(agent.clone(), Grpc::new(package))
         }
         Err(error) => Target::Answered(grpc::refused(package, &error)),
@@ -161,7 +156,7 @@ fn agent_target(shared: &Shared, site: &Site, head: &Head<'_>, name: Option<&str
         place => place,
     };
     let Some(agent) = site.agent(name) else { return not_found(shared, head) };
-    head.note.agent(agent);
+    head.note.agent(agent.place);
     let is_head = *head.method == Method::HEAD;
     let reads = *head.method == Method::GET || is_head;
     match place {
@@ -252,7 +247,7 @@ fn compat_target(
     head.note.binding(BindingKind::HttpJson);
     let agent = compat.agent(site, name);
     if let Some(agent) = agent {
-        head.note.agent(agent);
+        head.note.agent(agent.place);
     }
     if place.is_public() {
         return card_target(
@@ -305,108 +300,4 @@ fn meant_agent(shared: &Shared, path: &str) -> Option<String> {
     let name = below.split('/').next()?;
     let meant = nearest(name, shared.own_site.agents.iter().map(|agent| agent.name.as_str()))?;
     (meant != name).then(|| format!("did you mean /agents/{meant}?"))
-}
-
-/// The path below which a server is reached: that of its public URL. A request comes with that path (directly, or through
-/// a proxy that passes it on), or without it (through a proxy or an axum router that takes it off).
-pub(crate) struct MountPath {
-    /// The path of the public URL, without a slash at its end.
-    public: String,
-    /// Whether the log has been told that the mount and the public URL disagree.
-    told: AtomicBool,
-}
-
-impl MountPath {
-    pub(crate) fn new(public: String) -> Self {
-        Self { public, told: AtomicBool::new(false) }
-    }
-
-    /// What a route may take off the path of this request. A router that nests the server has taken its own part off
-    /// already and left the whole path in an extension; the rest must not be shortened a second time, since an agent may
-    /// have a path of the same name (`/a2a`).
-    pub(crate) fn base_of(&self, parts: &Parts) -> &str {
-        let path = parts.uri.path();
-        let removed_prefix = parts.extensions.get::<OriginalUri>().and_then(|whole| removed_prefix(whole.path(), path));
-        let Some(prefix) = removed_prefix else { return &self.public };
-        if prefix != self.public && !self.told.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                mounted_at = prefix,
-                public_url_path = self.public,
-                "the server is mounted at another path than its public URL has, so clients that go by its cards will not \
-                 find it; give ServerBuilder::public_url the path of the mount"
-            );
-        }
-        ""
-    }
-}
-
-/// The part of the whole path that is missing from the path that is left, if any.
-fn removed_prefix<'a>(whole: &'a str, left: &str) -> Option<&'a str> {
-    let prefix = match whole.strip_suffix(left) {
-        Some(prefix) => prefix,
-        // A request for the mount itself: `/a2a` is left with `/`.
-        None if left == "/" => whole,
-        None => return None,
-    };
-    let prefix = prefix.trim_end_matches('/');
-    (!prefix.is_empty()).then_some(prefix)
-}
-
-/// A call whose method is not known yet.
-const NO_METHOD: Ingress<'static> = Ingress::JsonRpc { method: "", params: None };
-
-/// Which dialect a request is in.
-pub(crate) fn decide(request: &Incoming<'_, '_>, ingress: Ingress<'_>) -> Result<Detected, DetectError> {
-    with_clues(&request.head, ingress, request.mount, default_of(request), detect::dialect)
-}
-
-/// The dialect to refuse a request in before it is known what it asks for.
-pub(crate) fn spelling(request: &Incoming<'_, '_>, ingress: Option<Ingress<'_>>) -> Dialect {
-    with_clues(&request.head, ingress.unwrap_or(NO_METHOD), request.mount, default_of(request), detect::spelling)
-}
-
-fn default_of(request: &Incoming<'_, '_>) -> Option<Dialect> {
-    request.agent.compat.settings.default.or(request.shared.default_version)
-}
-
-/// The compat dialect whose rules apply to a request from the first check on, if the path belongs to one or is claimed
-/// by one.
-pub(crate) fn claimed(head: &Head<'_>, mount: Mount) -> Option<Dialect> {
-    // Most paths are claimed by no compat dialect, and then there is nothing to look for.
-    if mount == Mount::FREE { None } else { with_clues(head, NO_METHOD, mount, None, detect::claimed) }
-}
-
-/// The dialect of a client that reads a card, from the version it names. The default version does not apply: it is
-/// about calls, and cards are for all clients.
-pub(crate) fn card_dialect(head: &Head<'_>) -> Dialect {
-    with_clues(head, NO_METHOD, Mount::FREE, None, detect::spelling)
-}
-
-fn with_clues<T>(
-    head: &Head<'_>,
-    ingress: Ingress<'_>,
-    mount: Mount,
-    default: Option<Dialect>,
-    decide: impl FnOnce(&Clues<'_>) -> T,
-) -> T {
-    let header = if head.present.version { named_version(head.headers) } else { None };
-    let query = if header.is_some() { None } else { head.query("A2A-Version") };
-    decide(&Clues { header: header.as_deref(), query: query.as_deref(), default, mount, ingress })
-}
-
-/// The version that the headers name. A proxy or a client may send the line twice: lines that say the same count once,
-/// and lines that differ are read together, so that the request is refused rather than taken for either version.
-fn named_version(headers: &HeaderMap) -> Option<Cow<'_, str>> {
-    // Nearly every request has each of its headers once, and then there is nothing to compare.
-    if headers.len() == headers.keys_len() {
-        let line = headers.get(A2A_VERSION)?.to_str().unwrap_or("?").trim();
-        return (!line.is_empty()).then_some(Cow::Borrowed(line));
-    }
-    let lines = headers.get_all(A2A_VERSION).iter().map(|line| line.to_str().unwrap_or("?").trim());
-    let mut lines = lines.filter(|line| !line.is_empty());
-    let first = lines.next()?;
-    match lines.find(|line| *line != first) {
-        None => Some(Cow::Borrowed(first)),
-        Some(other) => Some(Cow::Owned(format!("{first}, {other}"))),
-    }
 }

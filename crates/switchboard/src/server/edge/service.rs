@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Request, Response, StatusCode, Version};
+use http::{HeaderMap, Request, Response, StatusCode, Version};
 use http_body::Body;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::Mount;
@@ -22,10 +22,13 @@ use tracing::{Instrument, Span};
 use crate::server::authentication::{Authenticated, ClientCertificate, Identified, Identity, SchemeSet};
 use crate::server::bindings::{self, Binding};
 use crate::server::downloads;
-use crate::server::edge::admit::{CommonHeaders, admit, named_authority};
+use crate::server::edge::admit::{CommonHeaders, admit};
 use crate::server::edge::headers::{PresentHeaders, drop_identity_headers};
 use crate::server::edge::operator_check::check_operator;
-use crate::server::edge::request_log::{InFlight, Refused, ReplyWatch, RequestRecord};
+use crate::server::edge::origins::named_authority;
+use crate::server::edge::refused::Refused;
+use crate::server::edge::request_log::{InFlight, ReplyWatch};
+use crate::server::edge::request_record::RequestRecord;
 use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, http_error};
 use crate::server::edge::route::{Target, named, route};
 use crate::server::edge::shared::{Head, Incoming, Mounted, Shared};
@@ -33,7 +36,8 @@ use crate::server::exposure::closed;
 use crate::server::internal::door::{self, DoorPath};
 use crate::server::internal::{self, InternalRoute};
 use crate::server::operator::{Operations, health, outbox};
-use crate::server::organizations::{self, Asking, OrgRoute};
+use crate::server::organizations::serve::Asking;
+use crate::server::organizations::{self, OrgRoute};
 use crate::server::transport::unread::UnreadReplies;
 
 /// The whole server as a tower service: serve it yourself, or mount it in an axum router.
@@ -100,7 +104,7 @@ where
         let named = named(&shared, &parts, present);
         let authority = named_authority(&parts.uri, &parts.headers);
         let (admitted, common) = admit(&shared, &parts, present, authority, named.is_public());
-        note.keep_line(&shared, &parts, &common.request_id);
+        note.keep_line(shared.access_log.is_some(), &parts, &common.request_id);
         if present.trace || shared.tracer.is_some() {
             note.begin_trace(shared.tracer.as_ref(), &parts.headers);
         }
@@ -214,9 +218,9 @@ where
                     let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
                     let identity = shared.authentication.identity(&identified);
                     let mut response =
-                        downloads::serve(shared, agent.name.as_str(), &files, &head, identity, place).await;
-                    if let Err(error) = shared.budgets.hold_reply(&mut response, &in_flight.note, None, None) {
-                        response = downloads::refuse(&error);
+                        downloads::serve::serve(shared, agent.name.as_str(), &files, &head, identity, place).await;
+                    if let Err(error) = response.body_mut().hold(&shared.budgets, &in_flight.note, None, None) {
+                        response = downloads::serve::refuse(&error);
                     }
                     Ok(in_flight.answered(common, response))
                 })
@@ -231,11 +235,11 @@ where
                     let asking = Asking {
                         principal: identity.principal.as_str(),
                         tenant: identity.tenants.first().map_or("", Tenant::as_str),
-                        is_operator: check_operator(shared, identity, head.headers).is_ok(),
+                        is_operator: is_operator(shared, identity, head.headers).is_ok(),
                     };
                     let record = |entry| in_flight.audit_operator(entry);
                     let response =
-                        organizations::serve(&shared.organizations, route, &head, &asking, body, &record).await;
+                        organizations::serve::serve(&shared.organizations, route, &head, &asking, body, &record).await;
                     Ok(in_flight.answered(common, response))
                 })
             }
@@ -244,7 +248,7 @@ where
                 boxed(common.span(), async move {
                     let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
                     let identity = shared.authentication.identity(&identified);
-                    let response = match check_operator(shared, identity, head.headers) {
+                    let response = match is_operator(shared, identity, head.headers) {
                         Ok(()) => {
                             let desk = shared.operations.as_deref().map(Operations::outbox);
                             let record = |entry| in_flight.audit_operator(entry);
@@ -262,7 +266,7 @@ where
                 boxed(common.span(), async move {
                     let shared = &*in_flight.shared;
                     let identity = shared.authentication.identity(&identified);
-                    let is_operator = check_operator(shared, identity, &parts.headers).is_ok();
+                    let is_operator = is_operator(shared, identity, &parts.headers).is_ok();
                     let response = health::metrics(shared, is_operator).await;
                     Ok(in_flight.answered(common, response))
                 })
@@ -275,7 +279,7 @@ where
         let Self { in_flight, common, parts, present, body } = self;
         boxed(common.span(), async move {
             let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
-            let response = internal::serve(&shared.internal, route, &head, body).await;
+            let response = internal::serve::serve(&shared.internal, route, &head, body).await;
             Ok(in_flight.answered(common, response))
         })
     }
@@ -296,7 +300,7 @@ where
         boxed(common.span(), async move {
             let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
             let record = |entry| in_flight.audit_operator(entry);
-            let response = organizations::receive(&shared.organizations, &head, body, &record).await;
+            let response = organizations::serve::receive(&shared.organizations, &head, body, &record).await;
             Ok(in_flight.answered(common, response))
         })
     }
@@ -341,13 +345,17 @@ where
             #[cfg(feature = "grpc")]
             Target::Grpc(agent, binding) => bindings::refuse(binding, &request(&*agent, Mount::FREE), error),
             Target::Compat(agent, mount, binding) => bindings::refuse(binding, &request(&*agent, mount), error),
-            Target::Download(..) => downloads::refuse(error),
+            Target::Download(..) => downloads::serve::refuse(error),
             Target::Outbox(_) | Target::Internal(_) | Target::Door(_) | Target::Organization(_) => {
                 http_error(Dialect::V1_0, error, JSON)
             }
             Target::Metrics | Target::Card(_) => http_error(Dialect::V1_0, error, A2A_JSON),
         }
     }
+}
+
+fn is_operator(shared: &Shared, identity: &Identity, headers: &HeaderMap) -> Result<(), ProtocolError> {
+    check_operator(&shared.authentication, shared.operator_key.as_ref(), identity, headers)
 }
 
 /// Attaches the request's span, if there is one, to what is logged while it is answered.

@@ -11,29 +11,26 @@ use switchboard_core::dialect::detect::Mount;
 use switchboard_core::dialect::json::DecodeLimits;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, AgentInterface, AgentName, Principal};
-use switchboard_engine::ports::{Clock, Ids, Tracer};
+use switchboard_engine::ports::Tracer;
 use switchboard_engine::supervisor::Supervisor;
-use switchboard_engine::system::{RandomIds, SystemClock};
 
-use crate::protocol_binding::ProtocolBinding;
 use crate::server::authentication::{Authentication, Identity, SchemeSet, SkillRules};
-use crate::server::bindings::compat::AgentCompat;
-use crate::server::build::{Parts, ServedAgent};
-use crate::server::cards::current::{CardPlace, CurrentCards};
-use crate::server::cards::interfaces::InterfaceChoice;
-use crate::server::cards::signing::{CardSigner, SiteSigner};
-use crate::server::cards::{AgentSettings, CardForm, ServedCards};
+use crate::server::bindings::compat::settings::AgentCompat;
+use crate::server::cards::ServedCards;
+use crate::server::cards::current::CurrentCards;
+use crate::server::cards::signing::SiteSigner;
 use crate::server::downloads::Downloads;
 use crate::server::edge::access_log::AccessLog;
-use crate::server::edge::admit::{Cors, HostCheck, HostRule, Origins, RequestIds};
 use crate::server::edge::authorize::{CardReader, Rules, Subject};
 use crate::server::edge::budgets::Budgets;
 use crate::server::edge::headers::{A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, PresentHeaders, X_A2A_EXTENSIONS};
+use crate::server::edge::line_budget::LineBudget;
+use crate::server::edge::mount_path::MountPath;
 use crate::server::edge::operator_check::OperatorKey;
+use crate::server::edge::origins::{Cors, HostCheck, Origins};
 use crate::server::edge::peers::OpenPeers;
-use crate::server::edge::rebased::Rebased;
-use crate::server::edge::request_log::{LineBudget, RequestRecord};
-use crate::server::edge::route::MountPath;
+use crate::server::edge::request_record::{RequestIds, RequestRecord};
+use crate::server::edge::respond::ReplyBody;
 use crate::server::internal::Internal;
 use crate::server::internal::door::CallDoor;
 use crate::server::limits::ServerLimits;
@@ -79,7 +76,7 @@ pub(crate) struct Shared {
     pub(crate) access_log: Option<AccessLog>,
     pub(crate) refusal_lines: Arc<LineBudget>,
     pub(crate) budgets: Budgets,
-    pub(crate) unread: Arc<UnreadWatch>,
+    pub(crate) unread: Arc<UnreadWatch<ReplyBody>>,
     /// Whether the server refuses every operation, because no setting says who may call.
     pub(crate) is_closed: bool,
     pub(crate) operator_key: Option<OperatorKey>,
@@ -147,7 +144,7 @@ pub(crate) struct Mounted {
     /// Its address, without a slash at its end.
     pub(crate) url: String,
     pub(crate) interfaces: Vec<AgentInterface>,
-    cards: CurrentCards,
+    pub(crate) cards: CurrentCards,
     /// What signs cards that are not among `cards`.
     pub(crate) signer: Option<SiteSigner>,
     /// What its skills ask of their callers.
@@ -261,131 +258,4 @@ fn activated(card: &AgentCard, headers: &HeaderMap) -> Vec<String> {
     let asked: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
     let declared = card.capabilities.extensions.iter().map(|extension| &extension.uri);
     declared.filter(|uri| asked.contains(&uri.as_str())).cloned().collect()
-}
-
-impl Parts {
-    /// `origins` is where the server is reached if no public URL says otherwise.
-    pub(crate) fn share(self, origins: Origins, certified_host: Option<String>) -> Shared {
-        if let Some(poster) = &self.self_poster {
-            poster.served_at(origins.own());
-        }
-        let origins = match &self.public_url {
-            Some(url) => Origins::fixed(url.to_string().trim_end_matches('/').to_owned()),
-            None => origins,
-        };
-        self.host.serve_artifacts_at(origins.own());
-        let _ = self.webhook_issuer.set(origins.own().to_owned());
-        let base_path = self.public_url.as_ref().map(|url| url.path().trim_end_matches('/').to_owned());
-        let signer = self.signing_keys.clone().filter(|_| self.sign_cards).map(|keys| Arc::new(CardSigner::new(keys)));
-        let own_site = self.site(origins.own(), origins.own(), signer.as_ref());
-        let other_sites = origins.others().map(|base| self.site(base, origins.own(), signer.as_ref())).collect();
-        let host_rule = self.host_rule();
-        let mut authentication = self.authentication;
-        authentication.set_addresses(std::iter::once(origins.own()).chain(origins.others()));
-        authentication.keep_fresh(self.host.supervisor(), &self.outbound);
-        let organizations = Organizations { secrets: authentication.shared_secret().cloned(), peers: self.org_peers };
-        let operations = self.host.operations();
-        self.reloads.keep_fresh(self.host.supervisor(), operations.as_ref());
-        let cors = self.cors.with_api_key_header(authentication.api_key_header().cloned());
-        let budgets = Budgets::new(&self.limits, &self.host.share());
-        let prefix: String = RandomIds.uuid(SystemClock.now()).chars().take(8).collect();
-        Shared {
-            gate: HostCheck::new(host_rule, self.public_url.as_ref(), certified_host)
-                .with_hosts(self.exposure.allowed_hosts),
-            supervisor: self.host.supervisor().clone(),
-            operations,
-            data: self.data,
-            origins,
-            own_site,
-            other_sites,
-            authentication,
-            cors,
-            decode_limits: DecodeLimits { parts_max: self.limits.parts_max, ..DecodeLimits::default() },
-            limits: self.limits,
-            mount: MountPath::new(base_path.unwrap_or_default()),
-            default_version: self.default_version,
-            metrics: Arc::new(Metrics::new(self.agents.len(), self.since)),
-            more_metrics: self.more_metrics,
-            tracer: self.telemetry.as_ref().map(|telemetry| telemetry.tracer()),
-            telemetry: self.telemetry,
-            tls: self.tls,
-            request_ids: RequestIds::new(prefix),
-            access_log: self.access_log,
-            refusal_lines: Arc::new(LineBudget::new()),
-            signing_keys: self.signing_keys,
-            budgets,
-            unread: Arc::new(UnreadWatch::new()),
-            is_closed: self.exposure.is_closed,
-            operator_key: self.exposure.operator_key,
-            open_peers: self.exposure.open_peers,
-            internal: Internal {
-                tokens: self.internal_tokens,
-                clock: Arc::new(SystemClock),
-                tasks: self.host.task_processor(),
-                continuations: self.host.continuation_processor(),
-            },
-            call_door: self.call_door,
-            organizations,
-            rules: self.access.rules,
-            shared_tenant: self.access.shared_tenant,
-            protect_cards: self.access.protect_cards,
-        }
-    }
-
-    /// Which hosts and origins are checked. A server that knows its callers by a credential does not depend on it.
-    fn host_rule(&self) -> HostRule {
-        match self.host_check {
-            true => HostRule::Loopback,
-            false if self.authentication.is_open() || !self.exposure.allowed_hosts.is_empty() => HostRule::Addresses,
-            false => HostRule::Any,
-        }
-    }
-
-    /// Every agent at an address of the server; `own_base` is the one that links to artifacts are written with.
-    fn site(&self, base: &str, own_base: &str, signer: Option<&Arc<CardSigner>>) -> Site {
-        let signer = signer.map(|signer| SiteSigner::new(signer.clone(), base));
-        let mount = |place: usize, url: String| Arc::new(self.mount(place, base, own_base, url, signer.clone()));
-        let root = (!self.agents.is_empty()).then(|| mount(0, base.to_owned()));
-        let under = |(place, agent): (usize, &ServedAgent)| mount(place, format!("{base}/agents/{}", agent.name));
-        Site { root, agents: self.agents.iter().enumerate().map(under).collect() }
-    }
-
-    /// The agent at this place of the list, at an address below that of the server.
-    fn mount(&self, place: usize, base: &str, own_base: &str, url: String, signer: Option<SiteSigner>) -> Mounted {
-        let ServedAgent { name, settings, endpoint, skill_rules } = &self.agents[place];
-        let endpoint = match base == own_base {
-            true => endpoint.clone(),
-            false => Arc::new(Rebased::new(endpoint.clone(), own_base, base)),
-        };
-        let choice = choice(settings, self.interfaces.as_deref(), self.card_form, place == 0);
-        let interfaces = choice.interfaces(base, &url);
-        let card_place = CardPlace {
-            form: choice.form,
-            interfaces: interfaces.clone(),
-            url: url.clone(),
-            own_url: format!("{base}/agents/{name}"),
-            api_url: format!("{base}/api/agents/{name}"),
-            compat: settings.compat.clone(),
-            has_version: settings.card.has_version,
-            max_age_s: self.limits.card_max_age_s,
-            signer: signer.clone(),
-        };
-        let cards = CurrentCards::new(card_place, endpoint.card(), self.since);
-        let (downloads, compat) = (self.host.downloads(name), settings.compat.clone());
-        let name = name.as_str().into();
-        let claim = compat.settings.claim.filter(|dialect| dialect.is_compat_rpc());
-        let skill_rules = skill_rules.clone();
-        Mounted { name, place, endpoint, downloads, url, interfaces, cards, signer, skill_rules, compat, claim }
-    }
-}
-
-/// What decides about the interfaces on an agent's card.
-pub(crate) fn choice<'a>(
-    settings: &'a AgentSettings,
-    server: Option<&'a [ProtocolBinding]>,
-    form: CardForm,
-    is_default_agent: bool,
-) -> InterfaceChoice<'a> {
-    let card = &settings.card;
-    InterfaceChoice { agent: card.interfaces.as_deref(), server, form: card.form.unwrap_or(form), is_default_agent }
 }

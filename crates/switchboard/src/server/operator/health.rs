@@ -5,7 +5,7 @@ use switchboard_engine::Readiness;
 
 use crate::server::edge::respond::{ReplyBody, text};
 use crate::server::edge::shared::{Shared, Site};
-use crate::server::operator::{Operations, metrics};
+use crate::server::operator::{Operations, exposition};
 
 /// The process is there.
 pub(crate) fn health() -> Response<ReplyBody> {
@@ -33,7 +33,7 @@ pub(crate) fn ready(shared: &Shared) -> Response<ReplyBody> {
 }
 
 pub(crate) async fn metrics(shared: &Shared, with_endpoints: bool) -> Response<ReplyBody> {
-    let mut response = text(StatusCode::OK, metrics::render(shared, with_endpoints).await);
+    let mut response = text(StatusCode::OK, exposition::render(shared, with_endpoints).await);
     let prometheus = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, prometheus);
     response

@@ -1,5 +1,6 @@
 //! What is for operators: health, metrics, and the webhook deliveries of all callers.
 
+pub(crate) mod exposition;
 pub(crate) mod health;
 pub(crate) mod metrics;
 #[cfg(feature = "sqlite")]

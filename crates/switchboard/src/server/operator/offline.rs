@@ -13,7 +13,7 @@ use switchboard_engine::ports::audit::{AuditEntry, AuditEvent};
 
 use crate::server::edge::headers::PresentHeaders;
 use crate::server::edge::paths::{NamedPath, name_path};
-use crate::server::edge::request_log::RequestRecord;
+use crate::server::edge::request_record::RequestRecord;
 use crate::server::edge::respond::{JSON, http_error};
 use crate::server::edge::shared::Head;
 use crate::server::host::Host;

@@ -20,8 +20,8 @@ use switchboard_engine::push::{
 
 use switchboard_engine::system::SystemClock;
 
-use crate::server::bindings::check_content_type;
 use crate::server::edge::paths::{OutboxChange, OutboxPath};
+use crate::server::edge::read::check_content_type;
 use crate::server::edge::read::read;
 use crate::server::edge::respond::{JSON, ReplyBody, http_error, http_error_as, json as json_answer, not_allowed};
 use crate::server::edge::shared::Head;

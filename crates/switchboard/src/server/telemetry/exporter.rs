@@ -20,7 +20,8 @@ use super::read_metrics::read;
 use super::spans::SpanQueue;
 use crate::outbound::{AddressPolicy, Client, RequestLimits, retry_after_ms};
 use crate::server::edge::shared::Shared;
-use crate::server::operator::metrics::{family, read as count_of, render, sample, single};
+use crate::server::operator::exposition::render;
+use crate::server::operator::metrics::{family, read as count_of, sample, single};
 use crate::server::serve_error::ServeError;
 
 /// How often one request is sent at most.

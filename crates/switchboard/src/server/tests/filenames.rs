@@ -1,6 +1,6 @@
 //! Names that agents give to files, as a browser is told them.
 
-use crate::server::downloads::disposition;
+use crate::server::downloads::serve::disposition;
 
 #[test]
 fn a_name_is_only_a_name() {

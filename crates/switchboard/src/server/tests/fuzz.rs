@@ -7,7 +7,7 @@ use switchboard_core::model::Timestamp;
 use switchboard_fuzz::{run, texts};
 
 use crate::server::authentication::{Identified, Verifiers};
-use crate::server::downloads::{RangeOutcome, wanted};
+use crate::server::downloads::serve::{RangeOutcome, wanted};
 use crate::server::edge::paths::{name_grpc_path, name_path};
 use crate::server::uri::{check_name, decode, encode, query_pairs};
 use crate::signing_secrets::SigningSecrets;

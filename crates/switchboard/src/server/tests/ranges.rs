@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::server::downloads::{RangeOutcome, wanted};
+use crate::server::downloads::serve::{RangeOutcome, wanted};
 
 fn ask(headers: &[(&'static str, &'static str)]) -> RangeOutcome {
     ask_of(10, headers)

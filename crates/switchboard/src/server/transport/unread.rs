@@ -25,8 +25,6 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::server::edge::respond::ReplyBody;
-
 /// How often the loop looks in the time after which an answer counts as not read.
 const LOOKS: u32 = 4;
 
@@ -88,11 +86,11 @@ pub(super) fn is_late(error: &io::Error) -> bool {
 }
 
 /// All HTTP/2 connections, for the loop that looks after them.
-pub(crate) struct UnreadWatch {
+pub(crate) struct UnreadWatch<B> {
     looks: Looks,
     connections: Watched<UnreadReplies>,
     /// The answers of a service in an application.
-    pub(crate) of_service: Arc<ServiceReplies>,
+    pub(crate) of_service: Arc<ServiceReplies<B>>,
     /// Connections that were ended because an answer was not read, and answers of a service that were let go.
     pub(crate) ended: AtomicU64,
 }
@@ -110,7 +108,7 @@ struct ReadProgress {
     progress: Progress,
 }
 
-impl UnreadWatch {
+impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> UnreadWatch<B> {
     pub(crate) fn new() -> Self {
         let looks = Looks::default();
         let of_service = Arc::new(ServiceReplies { replies: Watched::new(looks.clone()) });
@@ -146,14 +144,11 @@ impl UnreadWatch {
 
 impl UnreadReplies {
     /// The body of an answer, watched.
-    pub(crate) fn watch(&self, body: ReplyBody) -> ReplyBody {
-        if body.is_end_stream() {
-            return body;
-        }
+    pub(crate) fn watch<B: Body<Data = Bytes, Error = io::Error> + Unpin>(&self, body: B) -> UnreadBody<B> {
         let progress = Progress::new(&self.replies.looks);
         let reply = Arc::new(ReadProgress { pieces: AtomicU32::new(0), progress });
         self.replies.add(&reply);
-        ReplyBody::Unread(Box::new(UnreadBody { pieces: Pieces::of(body), reply }))
+        UnreadBody { pieces: Pieces::of(body), reply }
     }
 
     fn stands_still(&self) -> bool {
@@ -165,18 +160,18 @@ impl UnreadReplies {
 }
 
 /// The body of an answer that notes when its client takes something of it.
-pub struct UnreadBody {
-    pieces: Pieces,
+pub struct UnreadBody<B> {
+    pieces: Pieces<B>,
     reply: Arc<ReadProgress>,
 }
 
-impl fmt::Debug for UnreadBody {
+impl<B> fmt::Debug for UnreadBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UnreadBody").finish_non_exhaustive()
     }
 }
 
-impl UnreadBody {
+impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> UnreadBody<B> {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let Self { pieces, reply } = self;
         reply.progress.made();
@@ -217,37 +212,34 @@ impl Drop for Piece {
 }
 
 /// The answers of a service that are not read to their end.
-pub(crate) struct ServiceReplies {
-    replies: Watched<HeldReply>,
+pub(crate) struct ServiceReplies<B> {
+    replies: Watched<HeldReply<B>>,
 }
 
-struct HeldReply {
+struct HeldReply<B> {
     /// None once it was let go.
-    left: Mutex<Option<Unsent>>,
+    left: Mutex<Option<Unsent<B>>>,
     progress: Progress,
 }
 
-struct Unsent {
-    pieces: Pieces,
+struct Unsent<B> {
+    pieces: Pieces<B>,
     /// Who waits for the next piece.
     waker: Option<Waker>,
 }
 
-impl ServiceReplies {
-    /// The body of an answer, watched unless it is small.
-    pub(crate) fn watch(&self, body: ReplyBody) -> ReplyBody {
-        if body.is_end_stream() || matches!(&body, ReplyBody::Whole(bytes) if bytes.len() <= PROGRESS_BYTES_MIN) {
-            return body;
-        }
+impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> ServiceReplies<B> {
+    /// The body of an answer, watched.
+    pub(crate) fn watch(&self, body: B) -> ServiceBody<B> {
         let left = Mutex::new(Some(Unsent { pieces: Pieces::of(body), waker: None }));
         let reply = Arc::new(HeldReply { left, progress: Progress::new(&self.replies.looks) });
         self.replies.add(&reply);
-        ReplyBody::Service(Box::new(ServiceBody { reply }))
+        ServiceBody { reply }
     }
 
     /// Lets go of the answers that were not asked for anything for so long. Returns how many.
     fn let_go(&self) -> u64 {
-        let is_late = |reply: &Arc<HeldReply>| !reply.progress.is_idle() && reply.progress.is_late();
+        let is_late = |reply: &Arc<HeldReply<B>>| !reply.progress.is_idle() && reply.progress.is_late();
         let mut count = 0;
         for reply in self.replies.alive().into_iter().filter(is_late) {
             // Dropped outside of the lock: the end of a stream may take other locks.
@@ -262,17 +254,17 @@ impl ServiceReplies {
 }
 
 /// The body of an answer of a service, which is let go if nothing asks for it.
-pub struct ServiceBody {
-    reply: Arc<HeldReply>,
+pub struct ServiceBody<B> {
+    reply: Arc<HeldReply<B>>,
 }
 
-impl fmt::Debug for ServiceBody {
+impl<B> fmt::Debug for ServiceBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServiceBody").finish_non_exhaustive()
     }
 }
 
-impl ServiceBody {
+impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> ServiceBody<B> {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         self.reply.progress.made();
         let mut left = lock(&self.reply.left);
@@ -305,7 +297,7 @@ impl ServiceBody {
 
 /// How much of an answer a client takes, at least, in the time after which it counts as not reading. It is also the size of the
 /// pieces in which answers are handed to HTTP/2: that of its usual frame.
-const PROGRESS_BYTES_MIN: usize = 16 << 10;
+pub(crate) const PROGRESS_BYTES_MIN: usize = 16 << 10;
 
 /// Lists shorter than this are not searched for what is gone.
 const TIDY_FROM: usize = 64;
@@ -400,14 +392,14 @@ impl Progress {
 }
 
 /// A body that is handed on in pieces.
-struct Pieces {
-    body: ReplyBody,
+struct Pieces<B> {
+    body: B,
     /// What of the body's last frame was not handed on yet.
     rest: Bytes,
 }
 
-impl Pieces {
-    fn of(body: ReplyBody) -> Self {
+impl<B: Body<Data = Bytes, Error = io::Error> + Unpin> Pieces<B> {
+    fn of(body: B) -> Self {
         Self { body, rest: Bytes::new() }
     }
 

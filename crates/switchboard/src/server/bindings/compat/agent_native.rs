@@ -11,17 +11,23 @@ use switchboard_core::model::{Task, TaskState, TaskView, Update};
 use super::tale::WholeTaskStream;
 use super::{CompatCall, CompatDialect, CompatPath, Sent, refusal_status};
 use crate::server::bindings::Rejection;
-use crate::server::cards::Subject;
+use crate::server::cards::{CompatCard, Subject};
 use crate::server::edge::respond::{JSON, ReplyBody, json};
 use crate::server::edge::shared::Mounted;
 
 pub(super) struct AgentNative;
 
-impl CompatDialect for AgentNative {
+impl CompatCard for AgentNative {
     fn dialect(&self) -> Dialect {
         Dialect::AgentNative
     }
 
+    fn encode_card(&self, subject: &Subject<'_>, base: &str, out: &mut Vec<u8>) {
+        agent_native::encode_card(subject.card, &format!("{base}/_agent-native/a2a"), out);
+    }
+}
+
+impl CompatDialect for AgentNative {
     fn own_place(&self, segments: &[&str]) -> Option<CompatPath> {
         matches!(segments, [] | ["a2a"] | ["_agent-native", "a2a"]).then_some(CompatPath::Endpoint)
     }
@@ -29,10 +35,6 @@ impl CompatDialect for AgentNative {
     /// Nobody else has this path, so those who name no version mean its owner's dialect.
     fn shared_place(&self, segments: &[&str]) -> Option<CompatPath> {
         matches!(segments, ["_agent-native", "a2a"]).then_some(CompatPath::Endpoint)
-    }
-
-    fn encode_card(&self, subject: &Subject<'_>, base: &str, out: &mut Vec<u8>) {
-        agent_native::encode_card(subject.card, &format!("{base}/_agent-native/a2a"), out);
     }
 
     fn decode(&self, sent: Sent<'_>) -> Result<(Request, Box<dyn CompatCall>), Rejection> {

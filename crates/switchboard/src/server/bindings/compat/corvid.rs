@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::{Addressee, CompatCall, CompatDialect, CompatPath, PlainCall, Sent};
 use crate::server::bindings::Rejection;
-use crate::server::cards::Subject;
+use crate::server::cards::{CompatCard, Subject};
 use crate::server::edge::headers::X_SOURCE_AGENT;
 use crate::server::edge::respond::{JSON, ReplyBody, http_error, json};
 use crate::server::edge::shared::{Mounted, Site};
@@ -23,11 +23,25 @@ use crate::server::uri::decode;
 
 pub(super) struct Corvid;
 
-impl CompatDialect for Corvid {
+impl CompatCard for Corvid {
     fn dialect(&self) -> Dialect {
         Dialect::Corvid
     }
 
+    /// What is sent to the root of the server goes to the agent that takes such calls, so the card of any other names the
+    /// place that is its own.
+    fn encode_card(&self, subject: &Subject<'_>, base: &str, out: &mut Vec<u8>) {
+        let root = if base == subject.api_url { subject.own_url } else { base };
+        let root = if subject.compat.settings.default_project { root } else { subject.own_url };
+        corvid::encode_card(&subject.with_package(), base, &format!("{root}/a2a/tasks/send"), out);
+    }
+
+    fn listed_card_base<'s>(&self, subject: &Subject<'s>) -> Option<&'s str> {
+        Some(subject.api_url)
+    }
+}
+
+impl CompatDialect for Corvid {
     /// All that corvid has beside its card is found without a mount, too.
     fn own_place(&self, segments: &[&str]) -> Option<CompatPath> {
         self.shared_place(segments)
@@ -46,18 +60,6 @@ impl CompatDialect for Corvid {
             ["agents", name, "agent-card"] => Some((decode(name)?, CompatPath::ListedCard)),
             _ => None,
         }
-    }
-
-    /// What is sent to the root of the server goes to the agent that takes such calls, so the card of any other names the
-    /// place that is its own.
-    fn encode_card(&self, subject: &Subject<'_>, base: &str, out: &mut Vec<u8>) {
-        let root = if base == subject.api_url { subject.own_url } else { base };
-        let root = if subject.compat.settings.default_project { root } else { subject.own_url };
-        corvid::encode_card(&subject.with_package(), base, &format!("{root}/a2a/tasks/send"), out);
-    }
-
-    fn listed_card_base<'s>(&self, subject: &Subject<'s>) -> Option<&'s str> {
-        Some(subject.api_url)
     }
 
     /// A send that names no agent goes to the first one that takes such calls.

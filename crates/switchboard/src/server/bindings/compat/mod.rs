@@ -4,7 +4,7 @@
 //!
 //! [`CompatDialect`] is what each of them says about itself; the rest of the edge asks it and knows none of them by name.
 //! [`CompatBinding`] takes their requests in and their replies out. What an agent's owner may choose, and what is remembered of
-//! clients, is at the end of this file.
+//! clients, is in `settings`.
 //!
 //! CONTRIBUTING.md has the list of files that a new one touches.
 
@@ -14,6 +14,7 @@ mod corvid;
 mod nexus;
 mod rate;
 mod selectools;
+pub(crate) mod settings;
 mod tale;
 
 use std::borrow::Cow;
@@ -22,10 +23,8 @@ use std::sync::Arc;
 use alias::Alias;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode};
-use rate::Rate;
 use switchboard_core::call::{Caller, Owner, Reply, Request, UpdateStream};
 use switchboard_core::dialect::Dialect;
-use switchboard_core::dialect::compat::corvid::{DEPTH_MAX, TIMEOUT_MS_DEFAULT};
 use switchboard_core::dialect::detect::Detected;
 use switchboard_core::dialect::json::Decoded;
 use switchboard_core::error::ProtocolError;
@@ -33,18 +32,15 @@ use switchboard_core::model::TaskId;
 use tale::{Reader, WholeTaskStream};
 
 use super::sse::{Framing, SseBody};
-use super::{Binding, CallAgent, Envelope, Rejection, check_content_type};
-use crate::server::cards::Subject;
-use crate::server::edge::request_log::Refused;
+use super::{Binding, CallAgent, Envelope, Rejection};
+use crate::server::cards::CompatCard;
+use crate::server::edge::read::check_content_type;
+use crate::server::edge::refused::Refused;
 use crate::server::edge::respond::{JSON, ReplyBody, events, json, not_allowed, rpc_result, with_hints};
 use crate::server::edge::shared::{Incoming, Mounted, Shared, Site};
 
-pub(crate) use rate::Window;
-
 /// One compat dialect at the edge: where it is found, what it checks, and how it answers.
-pub(crate) trait CompatDialect: Sync {
-    fn dialect(&self) -> Dialect;
-
+pub(crate) trait CompatDialect: CompatCard {
     /// The place that a path names below the dialect's own mount, which a client may take for the root of a server. Its card is
     /// there in any case.
     fn own_place(&self, segments: &[&str]) -> Option<CompatPath>;
@@ -64,15 +60,6 @@ pub(crate) trait CompatDialect: Sync {
     /// The agent that a place without an envelope belongs to.
     fn agent<'s>(&self, site: &'s Site, name: Option<&str>) -> Option<&'s Arc<Mounted>> {
         site.agent(name)
-    }
-
-    /// Writes the card of an agent for whoever takes `base` for its root.
-    fn encode_card(&self, subject: &Subject<'_>, base: &str, out: &mut Vec<u8>);
-
-    /// The address that stands for an agent on a card of its own among the agents of the server; none if there is no such card.
-    fn listed_card_base<'s>(&self, subject: &Subject<'s>) -> Option<&'s str> {
-        let _ = subject;
-        None
     }
 
     /// Whether the credential of a request is spelled as the original takes it; asked on a server that has tokens.
@@ -213,6 +200,9 @@ pub(crate) enum Addressee {
 pub(crate) static ALL: [&dyn CompatDialect; 4] =
     [&agent_native::AgentNative, &selectools::Selectools, &corvid::Corvid, &nexus::Nexus];
 
+/// What each of them has for a card.
+pub(crate) static CARDS: [&dyn CompatCard; 4] = [ALL[0], ALL[1], ALL[2], ALL[3]];
+
 /// The compat dialect of this name in core; none for a version of A2A.
 pub(crate) fn of(dialect: Dialect) -> Option<&'static dyn CompatDialect> {
     ALL.into_iter().find(|compat| compat.dialect() == dialect)
@@ -302,7 +292,7 @@ impl CompatBinding {
         let reader = Reader { owner: self.owner.clone(), alias: self.call.alias().cloned() };
         let told = tale::told(updates, whole_task_stream, agent.downloads.clone(), reader);
         let framing = Framing::JsonRpc { id: id.to_owned() };
-        Ok(events(SseBody::new(shared, told, framing, self.compat.dialect())))
+        Ok(events(SseBody::new(&shared.limits, shared.metrics.clone(), told, framing, self.compat.dialect())))
     }
 }
 
@@ -374,70 +364,5 @@ impl Binding for CompatBinding {
     /// The originals know of no extensions.
     fn marks(&self, _: bool) -> bool {
         false
-    }
-}
-
-/// How an agent treats clients of the compat dialects: what older systems speak instead of A2A 1.0 or 0.3. Set
-/// by [`AgentBuilder::compat`](crate::AgentBuilder::compat).
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Compat {
-    /// Answers those who name no version in this dialect, with its own checks, limits and texts, wherever the agent has a
-    /// JSON-RPC endpoint. Without it, a dialect has these only on its own mount, `/dialects/{name}`. Only dialects that travel
-    /// over JSON-RPC ([`Dialect::COMPAT_RPC`]) can claim an endpoint; others leave it as it is.
-    pub claim: Option<Dialect>,
-    /// The dialect of requests that nothing else decides, such as `tasks/get`.
-    pub default: Option<Dialect>,
-    /// Takes the calls of corvid that name no agent, at `/a2a/tasks/send`. If several agents do, the first one gets them.
-    pub default_project: bool,
-    /// How the agent behaves towards clients of selectools.
-    pub selectools: SelectoolsOptions,
-    /// How the agent behaves towards corvid-agents.
-    pub corvid: CorvidOptions,
-}
-
-/// The settings of an agent, and what is remembered of its clients.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct AgentCompat {
-    pub(crate) settings: Compat,
-    /// Which tasks clients of selectools can still read.
-    pub(crate) window: Arc<Window>,
-    /// How much clients of corvid have sent lately.
-    pub(crate) rate: Arc<Rate>,
-}
-
-/// How an agent behaves towards clients of selectools.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SelectoolsOptions {
-    /// How many tasks its clients can read: the newest ones. Older ones are not found; the store keeps them all the same.
-    pub tasks_max: usize,
-    /// Size of a request body; a larger one is not a valid request.
-    pub body_bytes_max: usize,
-    /// What the card says in `url`. Empty, as in the original, unless set.
-    pub card_url: String,
-}
-
-impl Default for SelectoolsOptions {
-    fn default() -> Self {
-        Self { tasks_max: 2_000, body_bytes_max: 1 << 20, card_url: String::new() }
-    }
-}
-
-/// How an agent behaves towards corvid-agents.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct CorvidOptions {
-    /// How many sends a minute each source may make.
-    pub sends_per_min: usize,
-    /// How often a call may have been passed on from agent to agent.
-    pub depth_max: u32,
-    /// How long a task may take whose caller names no limit, as far as the agent itself allows.
-    pub timeout_ms: u32,
-}
-
-impl Default for CorvidOptions {
-    fn default() -> Self {
-        Self { sends_per_min: 5, depth_max: DEPTH_MAX, timeout_ms: TIMEOUT_MS_DEFAULT }
     }
 }

@@ -11,22 +11,24 @@ use super::alias::{Alias, First, ask_for_task};
 use super::tale::WholeTaskStream;
 use super::{CompatCall, CompatDialect, CompatPath, PlainCall, Sent};
 use crate::server::bindings::{CallAgent, Rejection};
-use crate::server::cards::Subject;
+use crate::server::cards::{CompatCard, Subject};
 use crate::server::edge::shared::Mounted;
 
 pub(super) struct Nexus;
 
-impl CompatDialect for Nexus {
+impl CompatCard for Nexus {
     fn dialect(&self) -> Dialect {
         Dialect::Nexus
     }
 
-    fn own_place(&self, segments: &[&str]) -> Option<CompatPath> {
-        matches!(segments, [] | ["a2a" | "rpc"]).then_some(CompatPath::Endpoint)
-    }
-
     fn encode_card(&self, subject: &Subject<'_>, base: &str, out: &mut Vec<u8>) {
         nexus::encode_card(subject.card, base, out);
+    }
+}
+
+impl CompatDialect for Nexus {
+    fn own_place(&self, segments: &[&str]) -> Option<CompatPath> {
+        matches!(segments, [] | ["a2a" | "rpc"]).then_some(CompatPath::Endpoint)
     }
 
     fn decode(&self, sent: Sent<'_>) -> Result<(Request, Box<dyn CompatCall>), Rejection> {

@@ -10,22 +10,24 @@ use switchboard_core::model::TaskId;
 
 use super::{CompatCall, CompatDialect, CompatPath, Sent};
 use crate::server::bindings::{Envelope, Rejection};
-use crate::server::cards::Subject;
+use crate::server::cards::{CompatCard, Subject};
 use crate::server::edge::shared::{Mounted, Shared};
 
 pub(super) struct Selectools;
 
-impl CompatDialect for Selectools {
+impl CompatCard for Selectools {
     fn dialect(&self) -> Dialect {
         Dialect::Selectools
     }
 
-    fn own_place(&self, segments: &[&str]) -> Option<CompatPath> {
-        matches!(segments, [] | ["a2a"]).then_some(CompatPath::Endpoint)
-    }
-
     fn encode_card(&self, subject: &Subject<'_>, _base: &str, out: &mut Vec<u8>) {
         selectools::encode_card(&subject.with_package(), &subject.compat.settings.selectools.card_url, out);
+    }
+}
+
+impl CompatDialect for Selectools {
+    fn own_place(&self, segments: &[&str]) -> Option<CompatPath> {
+        matches!(segments, [] | ["a2a"]).then_some(CompatPath::Endpoint)
     }
 
     /// The whole header is compared in the original, so the scheme has one spelling.

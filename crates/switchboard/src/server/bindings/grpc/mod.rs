@@ -1,6 +1,6 @@
 //! The gRPC binding: two services, `lf.a2a.v1.A2AService` of A2A 1.0 and `a2a.v1.A2AService` of 0.3, on the port of everything
 //! else and told apart from it by their content type. A call goes the same way as over the other bindings; what is gRPC's own
-//! is in `status` (heads, and how a call ends) and `stream` (messages on the wire, and the bodies of answers).
+//! is in `status` (how a call ends) and `stream` (messages on the wire, and the bodies of answers).
 
 mod status;
 pub(crate) mod stream;
@@ -21,9 +21,10 @@ use tokio::time::{Duration, Instant, timeout_at};
 use self::status::GrpcStatus;
 use self::stream::GrpcBody;
 use super::{Binding, Envelope, Rejection};
+use crate::server::authentication::BEARER_CHALLENGE;
 use crate::server::cards;
-use crate::server::edge::headers::grpc::{ENCODING, FIRST_EVENT_ID, TIMEOUT};
-use crate::server::edge::request_log::Refused;
+use crate::server::edge::headers::grpc::{ACCEPT_ENCODING, ENCODING, FIRST_EVENT_ID, TIMEOUT};
+use crate::server::edge::refused::Refused;
 use crate::server::edge::respond::{ReplyBody, text};
 use crate::server::edge::shared::{Incoming, Mounted, Shared};
 use crate::server::operator::metrics::Outcome;
@@ -49,9 +50,32 @@ fn takes_protobuf(headers: &HeaderMap) -> bool {
     codec.is_empty() || codec.eq_ignore_ascii_case(b"+proto")
 }
 
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+
+/// An answer whose messages follow.
+fn success(body: GrpcBody) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::Grpc(Box::new(body)));
+    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
+    response
+}
+
+/// An answer without messages: its head is also its end.
+fn ended(ending: &GrpcStatus) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::Empty);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, GRPC);
+    // The gRPC specification requires it where the encoding was refused; it is also right in all other answers.
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    if ending.challenges {
+        headers.insert(header::WWW_AUTHENTICATE, BEARER_CHALLENGE);
+    }
+    ending.write(headers);
+    response
+}
+
 /// The refusal of a call in the protocol's words.
 pub(crate) fn refused(package: Package, error: &ProtocolError) -> Response<ReplyBody> {
-    let mut response = status::ended(&GrpcStatus::of(package, error));
+    let mut response = ended(&GrpcStatus::of(package, error));
     Refused::mark(&mut response, error);
     response
 }
@@ -59,7 +83,7 @@ pub(crate) fn refused(package: Package, error: &ProtocolError) -> Response<Reply
 /// The refusal of a call in gRPC's own words.
 impl From<GrpcStatus> for Rejection {
     fn from(ending: GrpcStatus) -> Self {
-        let mut response = status::ended(&ending);
+        let mut response = ended(&ending);
         let refused = Refused { code: ending.code().into(), reason: "GRPC", outcome: Outcome::Refused, audited: false };
         response.extensions_mut().insert(refused);
         response.into()
@@ -151,13 +175,13 @@ impl Binding for Grpc {
             Reply::Card(card) => {
                 let (supported_interfaces, signatures) = (agent.interfaces.clone(), Vec::new());
                 let mut card = AgentCard { supported_interfaces, signatures, ..(*card).clone() };
-                card.signatures = cards::signatures(self.dialect, &card, agent);
+                card.signatures = cards::signatures(self.dialect, &card, agent.signer.as_ref());
                 Reply::Card(card.into())
             }
             reply => reply,
         };
         let message = stream::framed(|out| self.package.write_reply(&reply, out))?;
-        Ok(status::success(GrpcBody::whole(message)))
+        Ok(success(GrpcBody::whole(message)))
     }
 
     /// Messages of gRPC carry no number of their own, so the head of the answer has that of the first one, and from
@@ -187,7 +211,7 @@ impl Binding for Grpc {
         let seq = first.seq();
         let bytes_max = shared.limits.stream_write_bytes;
         let body = GrpcBody::stream(package, dialect, first, updates, deadline, bytes_max, shared.metrics.clone());
-        let mut response = status::success(body);
+        let mut response = success(body);
         if let Some(seq) = seq {
             response.headers_mut().insert(FIRST_EVENT_ID, seq.into());
         }

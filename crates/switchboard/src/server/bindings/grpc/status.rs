@@ -1,15 +1,12 @@
-//! The heads of answers, and how a call ends: a code, a text and details, in the trailers after the messages, or in the head of an answer without any.
+//! How a call ends: a code, a text and details, in the trailers after the messages, or in the head of an answer without any.
 
-use http::{HeaderMap, HeaderValue, Response, header};
+use http::{HeaderMap, HeaderValue};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use switchboard_core::dialect::{Package, codes, vocabulary_of_package};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Vocabulary;
 
-use super::stream::GrpcBody;
-use crate::server::authentication::BEARER_CHALLENGE;
-use crate::server::edge::headers::grpc::{ACCEPT_ENCODING, MESSAGE, STATUS, STATUS_DETAILS};
-use crate::server::edge::respond::ReplyBody;
+use crate::server::edge::headers::grpc::{MESSAGE, STATUS, STATUS_DETAILS};
 
 /// The status that ends a call.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,7 +16,7 @@ pub(super) struct GrpcStatus {
     /// In base64; empty for none.
     details: String,
     /// Whether the answer asks the caller to authenticate (`www-authenticate`).
-    challenges: bool,
+    pub(super) challenges: bool,
 }
 
 impl GrpcStatus {
@@ -96,27 +93,4 @@ const OK: HeaderValue = HeaderValue::from_static("0");
 pub(super) fn escaped(text: &str) -> String {
     const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
     utf8_percent_encode(text, ESCAPED).to_string()
-}
-
-const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
-
-/// An answer whose messages follow.
-pub(super) fn success(body: GrpcBody) -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::Grpc(Box::new(body)));
-    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
-    response
-}
-
-/// An answer without messages: its head is also its end.
-pub(super) fn ended(ending: &GrpcStatus) -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::Empty);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, GRPC);
-    // The gRPC specification requires it where the encoding was refused; it is also right in all other answers.
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    if ending.challenges {
-        headers.insert(header::WWW_AUTHENTICATE, BEARER_CHALLENGE);
-    }
-    ending.write(headers);
-    response
 }

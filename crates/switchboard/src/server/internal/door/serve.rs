@@ -15,11 +15,11 @@ use switchboard_core::model::{Message, Part, Role, TaskView};
 use switchboard_engine::runs::{AgentCallError, Call, CallAnswer};
 
 use super::{AtWork, CallDoor, DoorPath};
-use crate::server::edge::operator_check::bearer;
+use crate::server::edge::headers::bearer;
 use crate::server::edge::read::read;
 use crate::server::edge::respond::{JSON, ReplyBody, json as json_answer, text as text_answer};
 use crate::server::edge::shared::{Head, Shared};
-use crate::server::internal::refused;
+use crate::server::internal::serve::refused;
 
 /// The size of one message to another agent, if the server does not take less.
 const CALL_BODY_BYTES_MAX: usize = 4 << 20;
