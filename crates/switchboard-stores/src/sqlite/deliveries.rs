@@ -354,7 +354,7 @@ pub(super) fn file_under_owners(connection: &Connection) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The number of the owner of a task, as [`Ledger::owner_no`] has it.
+/// The number of the owner of a task, as `Usage::owner_no` has it.
 pub(super) const OWNER_OF_TASK: &str = "SELECT min(other.scope_no) FROM task JOIN scope USING (scope_no) \
      JOIN scope AS other ON other.tenant = scope.tenant AND other.principal = scope.principal";
 
