@@ -2,8 +2,8 @@
 //! `authorize` (what the caller may do, once that is known), `read` (the body, within bounds) and `respond`. `service` runs them in
 //! order; who calls is found out in `server/authentication`.
 //!
-//! Beside them: `paths` (what a path names), `mount_path` (what stands before it), `version` (the dialect of a request), `shared` (what all
-//! requests use), `origins` (the names of this server, and whose pages may call), `rebased` (links to artifacts under another name of
+//! Beside them: `paths` (what a path names), `version` (the dialect of a request), `shared` (what all
+//! requests use), `origins` (the names of this server, the path below which it is mounted, and whose pages may call), `rebased` (links to artifacts under another name of
 //! this machine), `request_record` (what is noted about a request), `request_log`, `line_budget` and `access_log` (what is counted and
 //! logged from it), `refused` (how an answer is marked that refuses), `request_trace` (the trace it belongs to), `budgets` and `holder`
 //! (what callers may have under way, and who has it), `headers` (their names, which there are, and which are dropped),
@@ -16,7 +16,6 @@ pub(crate) mod budgets;
 pub(crate) mod headers;
 pub(crate) mod holder;
 pub(crate) mod line_budget;
-pub(crate) mod mount_path;
 pub(crate) mod operator_check;
 pub(crate) mod origins;
 pub(crate) mod paths;
