@@ -253,7 +253,7 @@ pub(super) const ONLY_HERE: &[(&str, &str, &[&str], &str)] = &[
         "crates/switchboard-stores/src/sqlite",
         "insert_log.execute(",
         &[
-            "crates/switchboard-stores/src/sqlite/commit.rs",
+            "crates/switchboard-stores/src/sqlite/ledger/commit.rs",
             // The commits of another database, as they are there, while no engine runs.
             "crates/switchboard-stores/src/sqlite/moving/writing.rs",
         ],

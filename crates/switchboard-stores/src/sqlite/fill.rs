@@ -4,10 +4,10 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::deliveries::{PUSH_COLUMNS, push_columns_unchecked};
 use super::error::Failure;
 use super::fold::{CHUNK_COLUMNS, ChunkRow};
 use super::idempotency::{ACCEPTED_COLUMNS, accepted_columns_unchecked};
+use super::push_rows::{PUSH_COLUMNS, push_columns_unchecked};
 use super::rows::{
     AFTER_TASK, LOG_COLUMNS, LogRow, TASK_COLUMNS, TaskColumns, mistyped, of_meta, of_push_times, of_scope,
     task_columns_unchecked,

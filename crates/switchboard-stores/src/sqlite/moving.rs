@@ -14,15 +14,15 @@ use switchboard_engine::ports::audit::AuditEntry;
 use switchboard_engine::ports::system::ClockRecord;
 
 use super::FileError;
-use super::audit_file::write_one;
-use super::deliveries::file_under_owners;
 use super::error::Failure;
 use super::ledger::{Ledger, LedgerShares};
 use super::lock::FileLock;
 use super::meta::write_meta;
 use super::moved::{MOVE_TABLE, read_move};
+use super::offline::audit_file::write_one;
+use super::offline::reseal::seal_plain;
 use super::open::{Opened, SqliteOptions, open_to_move};
-use super::reseal::seal_plain;
+use super::push_rows::file_under_owners;
 use super::secrets::{SECRETS_SEALED, SecretKeySource, Secrets, secret_key_file};
 use super::verify::verify_with_keys;
 use super::wall_clock;

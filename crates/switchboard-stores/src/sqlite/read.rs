@@ -7,10 +7,10 @@ use switchboard_core::lifecycle::Event;
 use switchboard_core::model::{Part, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::store::{LogPage, Scope, StoreError, StoredHead, StoredTask, TaskKey};
 
-use super::deliveries::{PUSH_COLUMNS, push_columns};
 use super::error::Failure;
 use super::fold::Chunks;
 use super::outlined::fold_within;
+use super::push_rows::{PUSH_COLUMNS, push_columns};
 use super::quarantine::Quarantined;
 use super::rows::{
     AFTER_TASK, LOG_COLUMNS, LogRow, TASK_COLUMNS, TaskRow, damaged_owner, log_no, of_scope, task_columns, task_row,

@@ -6,9 +6,9 @@
 
 use rusqlite::Connection;
 
-use super::deliveries::file_under_owners;
 use super::error::Failure;
 use super::fill::{add_checksums, count_bytes};
+use super::push_rows::file_under_owners;
 use super::recent::begin_recent;
 use super::secrets::begin_sealing;
 

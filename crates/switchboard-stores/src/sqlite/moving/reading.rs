@@ -7,10 +7,10 @@ use switchboard_engine::ports::store::StoreError;
 
 use super::super::audit::{read_chains, stored_entry};
 use super::super::call_rows::calls_after;
-use super::super::deliveries::{AFTER_PUSH, PUSH_COLUMNS, push_columns};
 use super::super::error::Failure;
 use super::super::fold::{CHUNK_COLUMNS, ChunkRow};
 use super::super::idempotency::{ACCEPTED_COLUMNS, accepted_columns, last_accepted_day};
+use super::super::push_rows::{AFTER_PUSH, PUSH_COLUMNS, push_columns};
 use super::super::rows::{
     ChainColumns, LOG_COLUMNS, LogRow, TASK_COLUMNS, VERSION_BITS, chains_of, log_no, mismatch, of_push_times,
     of_scope, task_columns, task_row,

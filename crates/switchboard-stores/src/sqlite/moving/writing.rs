@@ -7,10 +7,10 @@ use switchboard_engine::ports::calls::CallRow;
 use switchboard_engine::ports::store::StoreError;
 
 use super::super::audit::insert_chain;
-use super::super::deliveries::PUSH_COLUMNS;
 use super::super::error::Failure;
 use super::super::fold::{ChunkRow, commit_sql};
 use super::super::idempotency::ACCEPTED_COLUMNS;
+use super::super::push_rows::PUSH_COLUMNS;
 use super::super::rows::{
     AcceptedColumns, ChainColumns, ChunkColumns, LOG_COLUMNS, LogColumns, LogRow, PushColumns, TASK_COLUMNS,
     TaskColumns, VERSION_BITS, VERSION_MAX, log_no, of_call, of_push_times, of_scope, task_columns,

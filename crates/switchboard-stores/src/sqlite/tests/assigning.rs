@@ -9,7 +9,7 @@ use switchboard_engine::contract::given::{RecordWriter, now, scope, webhook};
 use switchboard_engine::ports::store::PushChange;
 
 use super::{faults_of, make};
-use crate::sqlite::assign_owner::{Assigned, assign_owner};
+use crate::sqlite::offline::assign_owner::{Assigned, assign_owner};
 
 fn owner(tenant: &str, principal: &str) -> Owner {
     Owner { tenant: tenant.into(), principal: principal.into() }

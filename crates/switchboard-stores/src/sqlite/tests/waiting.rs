@@ -5,7 +5,7 @@ use switchboard_engine::contract::Subject;
 use switchboard_engine::contract::given::{LEASE_MS, RecordWriter, TAKEN, claim, due, now, scope, status};
 use switchboard_engine::ports::store::{Release, TaskKey};
 
-use super::super::deliveries::{NEXT_OWNER, due_sql};
+use super::super::ledger::deliveries::{NEXT_OWNER, due_sql};
 use super::{OnFile, make};
 
 /// Runs of another agent, of which every second one was released.

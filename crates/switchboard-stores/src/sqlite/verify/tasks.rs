@@ -3,8 +3,8 @@
 use rusqlite::Row;
 use switchboard_core::model::AgentName;
 
-use super::super::deliveries::{AFTER_PUSH, OWNER_OF_TASK, PUSH_COLUMNS, push_columns_unchecked};
 use super::super::error::Failure;
+use super::super::push_rows::{AFTER_PUSH, OWNER_OF_TASK, PUSH_COLUMNS, push_columns_unchecked};
 use super::super::rows::{
     AFTER_TASK, TASK_COLUMNS, TaskRow, UNINDEXED_RUN, UNINDEXED_TASK, of_push_times, task_columns_unchecked, task_row,
 };

@@ -201,7 +201,7 @@ pub(crate) static ALL: [&dyn CompatDialect; 4] =
     [&agent_native::AgentNative, &selectools::Selectools, &corvid::Corvid, &nexus::Nexus];
 
 /// What each of them has for a card.
-pub(crate) static CARDS: [&dyn CompatCard; 4] = [ALL[0], ALL[1], ALL[2], ALL[3]];
+pub(crate) static CARDS: [&dyn CompatCard; ALL.len()] = [ALL[0], ALL[1], ALL[2], ALL[3]];
 
 /// The compat dialect of this name in core; none for a version of A2A.
 pub(crate) fn of(dialect: Dialect) -> Option<&'static dyn CompatDialect> {

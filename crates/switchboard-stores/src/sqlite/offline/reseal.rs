@@ -7,14 +7,14 @@ use rusqlite::{Connection, params};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::StoreError;
 
-use super::FileError;
-use super::deliveries::{AFTER_PUSH, PUSH_COLUMNS, push_columns_unchecked};
-use super::error::Failure;
-use super::meta::{read_meta, write_meta};
-use super::open::{Opened, SqliteOptions, open};
-use super::rows::PushColumns;
-use super::secrets::{SECRETS_SEALED, Secrets, open_with, read_keys, seal_with};
 use crate::secret_keys::SecretKeys;
+use crate::sqlite::FileError;
+use crate::sqlite::error::Failure;
+use crate::sqlite::meta::{read_meta, write_meta};
+use crate::sqlite::open::{Opened, SqliteOptions, open};
+use crate::sqlite::push_rows::{AFTER_PUSH, PUSH_COLUMNS, push_columns_unchecked};
+use crate::sqlite::rows::PushColumns;
+use crate::sqlite::secrets::{SECRETS_SEALED, Secrets, open_with, read_keys, seal_with};
 
 /// How many rows are read before they are written.
 const ROWS_MAX: i64 = 1_024;
@@ -77,7 +77,7 @@ fn with_file<T>(
 }
 
 /// Encrypts the secrets of a file that was written before they were. What was written over is wiped.
-pub(super) fn seal_plain(connection: &Connection, secrets: &Secrets) -> Result<(), Failure> {
+pub(crate) fn seal_plain(connection: &Connection, secrets: &Secrets) -> Result<(), Failure> {
     if secrets.is_untouched || read_meta(connection, SECRETS_SEALED)? != Some(0) {
         return Ok(());
     }

@@ -8,14 +8,14 @@ use rusqlite::Connection;
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::audit::{AuditEntry, ChainPosition, StoredEntry};
 
-use super::FileError;
-use super::audit::{AuditQueue, read_chains, stored_entry};
-use super::error::Failure;
-use super::ledger::{Ledger, LedgerShares};
-use super::open::{Opened, SqliteOptions, open, open_to_read};
-use super::rows::ChainColumns;
-use super::schema::MIGRATIONS;
 pub use crate::checked::AuditChain;
+use crate::sqlite::FileError;
+use crate::sqlite::audit::{AuditQueue, read_chains, stored_entry};
+use crate::sqlite::error::Failure;
+use crate::sqlite::ledger::{Ledger, LedgerShares};
+use crate::sqlite::open::{Opened, SqliteOptions, open, open_to_read};
+use crate::sqlite::rows::ChainColumns;
+use crate::sqlite::schema::MIGRATIONS;
 
 /// Checks every chain of the audit log, and shows each entry that follows the one before it, with that one's position.
 ///
@@ -38,7 +38,7 @@ pub fn read_audit(
 }
 
 /// Follows one chain to its end or to its first break.
-pub(super) fn check_chain(
+pub(crate) fn check_chain(
     connection: &Connection,
     columns: &ChainColumns,
     show: &mut dyn FnMut(&ChainPosition, &StoredEntry),
@@ -96,7 +96,7 @@ pub fn append_audit_unless_old(database: &Path, clock: Arc<dyn Clock>, entry: Au
     append_audit(database, clock, entry).map(|()| true)
 }
 
-pub(super) fn write_one(
+pub(crate) fn write_one(
     connection: &Connection,
     clock: Arc<dyn Clock>,
     epoch: i64,

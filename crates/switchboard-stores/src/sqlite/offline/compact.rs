@@ -8,14 +8,14 @@ use rusqlite::Connection;
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::{Retention, StoreError};
 
-use super::FileError;
-use super::error::Failure;
-use super::files::beside;
-use super::ledger::{Ledger, LedgerShares};
-use super::open::{Opened, SqliteOptions, open};
-use super::prune::candidates;
-use super::totals::Totals;
 use crate::record::unsigned;
+use crate::sqlite::FileError;
+use crate::sqlite::error::Failure;
+use crate::sqlite::files::beside;
+use crate::sqlite::ledger::prune::candidates;
+use crate::sqlite::ledger::{Ledger, LedgerShares};
+use crate::sqlite::open::{Opened, SqliteOptions, open};
+use crate::sqlite::totals::Totals;
 
 /// How many tasks are removed in one transaction.
 const BATCH: usize = 500;

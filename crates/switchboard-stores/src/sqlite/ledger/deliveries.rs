@@ -2,78 +2,22 @@
 //! the receiver has accepted everything or the delivery becomes a dead letter. While a delivery is under way, its row
 //! is due again only when the claim has run out.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
-use switchboard_core::model::{AuthenticationInfo, Dialect, PushConfig, TaskId, Timestamp};
+use rusqlite::{OptionalExtension, Row, params};
+use switchboard_core::model::{Dialect, PushConfig, TaskId, Timestamp};
 use switchboard_engine::ports::store::{
-    Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, StoreError, TaskKey, share_of_a_claim,
+    Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome, PushChange, TaskKey, share_of_a_claim,
 };
 
-use super::error::Failure;
-use super::ledger::Ledger;
-use super::quarantine::text_of;
-use super::rows::{PushColumns, SCOPE_COLUMN_COUNT, SCOPE_COLUMNS, mismatch, of_push_times, scope_from};
-use super::secrets::Secrets;
+use super::Ledger;
 use crate::record::{signed, unsigned};
-
-/// The columns of a webhook, in the order [`push_columns`] reads them.
-pub(super) const PUSH_COLUMNS: &str = "push.push_no, push.task_no, push.config_id, push.url, push.token, \
-     push.auth_scheme, push.auth_credentials, push.dialect, push.delivered_seq, push.failures, push.parked, \
-     push.last_error, push.last_attempt_at, push.created_at, push.checksum";
-
-/// The first column after the webhook's.
-pub(super) const AFTER_PUSH: usize = 15;
-
-/// The column that names the webhook.
-pub(super) const CONFIG_ID: usize = 2;
-
-/// A row of the table of webhooks, if it matches its checksum.
-pub(super) fn push_columns(row: &Row<'_>) -> Result<PushColumns, Failure> {
-    let columns = push_columns_unchecked(row)?;
-    match row.get::<_, i64>(AFTER_PUSH - 1)? == columns.checksum() {
-        true => Ok(columns),
-        false => Err(mismatch(format_args!("webhook {}", columns.config_id))),
-    }
-}
-
-pub(super) fn push_columns_unchecked(row: &Row<'_>) -> Result<PushColumns, Failure> {
-    Ok(PushColumns {
-        push_no: row.get(0)?,
-        task_no: row.get(1)?,
-        config_id: row.get(2)?,
-        url: row.get(3)?,
-        token: row.get(4)?,
-        auth_scheme: row.get(5)?,
-        auth_credentials: row.get(6)?,
-        dialect: row.get(7)?,
-        delivered_seq: row.get(8)?,
-        failures: row.get(9)?,
-        parked: row.get(10)?,
-        last_error: row.get(11)?,
-        last_attempt_at: row.get(12)?,
-        created_at: row.get(13)?,
-    })
-}
-
-impl PushColumns {
-    pub(super) fn into_config(mut self, task_id: TaskId, secrets: &Secrets) -> PushConfig {
-        secrets.open(&mut self);
-        let Self { config_id, url, token, auth_scheme, auth_credentials: credentials, .. } = self;
-        let authentication = auth_scheme.map(|scheme| AuthenticationInfo { scheme, credentials });
-        PushConfig { id: config_id.into(), task_id, url, token, authentication }
-    }
-
-    pub(super) fn dialect(&self) -> Result<Dialect, Failure> {
-        let known = Dialect::from_name(&self.dialect);
-        known.ok_or_else(|| StoreError::Corrupt(format!("dialect {} is unknown", self.dialect)).into())
-    }
-
-    pub(super) fn failures(&self) -> Result<u32, Failure> {
-        u32::try_from(self.failures).map_err(|_| StoreError::Corrupt(format!("{} failures", self.failures)).into())
-    }
-}
+use crate::sqlite::error::Failure;
+use crate::sqlite::push_rows::{AFTER_PUSH, CONFIG_ID, PUSH_COLUMNS, push_columns};
+use crate::sqlite::quarantine::text_of;
+use crate::sqlite::rows::{PushColumns, SCOPE_COLUMN_COUNT, SCOPE_COLUMNS, of_push_times, scope_from};
+use crate::sqlite::secrets::Secrets;
 
 impl Ledger<'_> {
-    pub(super) fn change_push(&mut self, task_no: i64, owner_no: i64, changes: &[PushChange]) -> Result<(), Failure> {
+    pub(crate) fn change_push(&mut self, task_no: i64, owner_no: i64, changes: &[PushChange]) -> Result<(), Failure> {
         for change in changes {
             match change {
                 PushChange::Put { config, dialect, after_seq } => {
@@ -146,7 +90,7 @@ impl Ledger<'_> {
     }
 
     /// Makes webhooks due that have something to deliver and are neither waiting nor dead letters.
-    pub(super) fn mark_due(&mut self, task_no: i64, seq: u64) -> Result<(), Failure> {
+    pub(crate) fn mark_due(&mut self, task_no: i64, seq: u64) -> Result<(), Failure> {
         let mut update = self.connection.prepare_cached(
             "UPDATE push SET due_at = ?2, claimed_until = NULL, times_checksum = ?4
               WHERE task_no = ?1 AND due_at IS NULL AND parked = 0 AND delivered_seq < ?3",
@@ -158,7 +102,7 @@ impl Ledger<'_> {
     }
 
     /// Claims a share for each owner if more are due than the limit, and what is left to it in the order in which they fell due.
-    pub(super) fn claim_deliveries(&mut self, limit: usize, claim_ms: u32) -> Result<Vec<Delivery>, Failure> {
+    pub(crate) fn claim_deliveries(&mut self, limit: usize, claim_ms: u32) -> Result<Vec<Delivery>, Failure> {
         let until = self.now.plus_ms(claim_ms.into());
         let mut claimed = Vec::new();
         if self.has_more_due_than(limit)? {
@@ -245,7 +189,7 @@ impl Ledger<'_> {
         Ok(claimed)
     }
 
-    pub(super) fn settle_deliveries(&mut self, settled: &[(DeliveryClaim, DeliveryOutcome)]) -> Result<(), Failure> {
+    pub(crate) fn settle_deliveries(&mut self, settled: &[(DeliveryClaim, DeliveryOutcome)]) -> Result<(), Failure> {
         let sql = format!(
             "SELECT {PUSH_COLUMNS}, task.id, push.claimed_until, task.seq FROM push JOIN task USING (task_no)
               WHERE push_no = ?1"
@@ -284,7 +228,7 @@ impl Ledger<'_> {
     }
 
     /// The columns of a webhook, followed by the id of its task. A damaged one goes into quarantine.
-    pub(super) fn readable_webhook(&self, row: &Row<'_>) -> Result<Option<PushColumns>, Failure> {
+    pub(crate) fn readable_webhook(&self, row: &Row<'_>) -> Result<Option<PushColumns>, Failure> {
         match push_columns(row) {
             Ok(columns) => Ok(Some(columns)),
             Err(failure) => {
@@ -297,7 +241,7 @@ impl Ledger<'_> {
     }
 
     /// Writes the cursor of a webhook.
-    pub(super) fn write_cursor(&self, columns: &PushColumns) -> Result<(), Failure> {
+    pub(crate) fn write_cursor(&self, columns: &PushColumns) -> Result<(), Failure> {
         let mut update = self.connection.prepare_cached(
             "UPDATE push SET delivered_seq = ?2, failures = ?3, parked = ?4, last_error = ?5, last_attempt_at = ?6,
                              checksum = ?7
@@ -310,7 +254,7 @@ impl Ledger<'_> {
     }
 
     /// Writes the cursor of a webhook whose claim has ended, and when it is due.
-    pub(super) fn write_webhook(&self, columns: &PushColumns, due: Option<i64>) -> Result<(), Failure> {
+    pub(crate) fn write_webhook(&self, columns: &PushColumns, due: Option<i64>) -> Result<(), Failure> {
         let mut update = self.connection.prepare_cached(
             "UPDATE push SET delivered_seq = ?2, failures = ?3, parked = ?4, last_error = ?5, last_attempt_at = ?6,
                              checksum = ?7, due_at = ?8, claimed_until = NULL, times_checksum = ?9
@@ -334,11 +278,11 @@ impl Ledger<'_> {
 }
 
 /// The next owner that has a webhook which waits, and when its first one is due.
-pub(super) const NEXT_OWNER: &str = "SELECT owner_no, due_at FROM push WHERE owner_no > ?1 AND due_at IS NOT NULL
+pub(crate) const NEXT_OWNER: &str = "SELECT owner_no, due_at FROM push WHERE owner_no > ?1 AND due_at IS NOT NULL
       ORDER BY owner_no, due_at LIMIT 1";
 
 /// The webhooks of one owner, or of all, that are due, in order.
-pub(super) fn due_sql(is_of_owner: bool) -> String {
+pub(crate) fn due_sql(is_of_owner: bool) -> String {
     let of_owner = if is_of_owner { "push.owner_no = ?3 AND" } else { "" };
     format!(
         "SELECT {PUSH_COLUMNS}, {SCOPE_COLUMNS}, task.id, task.context_id, task.seq
@@ -346,17 +290,6 @@ pub(super) fn due_sql(is_of_owner: bool) -> String {
           WHERE {of_owner} push.due_at <= ?1 ORDER BY push.due_at LIMIT ?2"
     )
 }
-
-/// Files each webhook under the owner of its task.
-pub(super) fn file_under_owners(connection: &Connection) -> Result<(), Failure> {
-    let sql = format!("UPDATE push SET owner_no = coalesce(({OWNER_OF_TASK} WHERE task.task_no = push.task_no), 0)");
-    connection.execute(&sql, [])?;
-    Ok(())
-}
-
-/// The number of the owner of a task, as `Usage::owner_no` has it.
-pub(super) const OWNER_OF_TASK: &str = "SELECT min(other.scope_no) FROM task JOIN scope USING (scope_no) \
-     JOIN scope AS other ON other.tenant = scope.tenant AND other.principal = scope.principal";
 
 /// The cursor of a webhook, in the types of its columns.
 struct Cursor {

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use switchboard_core::model::{AgentName, Timestamp};
 use switchboard_engine::ports::store::{Commit, StoreError};
 
-use super::error::Failure;
-use super::fold::Chunks;
-use super::ledger::Ledger;
-use super::meta::write_meta;
-use super::recent::{FIRST_RECENT, LAST_RECENT, LastChunk, Undo, has_checkpoint};
-use super::rows::{LogColumns, LogRow, RECENT_COLUMNS, TaskColumns, log_columns, log_no, task_columns, task_row};
-use super::step_row::StepRow;
+use super::Ledger;
 use crate::record::{Encoded, HeadColumns, Want, decode, encode_artifacts, signed};
+use crate::sqlite::error::Failure;
+use crate::sqlite::fold::Chunks;
+use crate::sqlite::meta::write_meta;
+use crate::sqlite::recent::{FIRST_RECENT, LAST_RECENT, LastChunk, Undo, has_checkpoint};
+use crate::sqlite::rows::{
+    LogColumns, LogRow, RECENT_COLUMNS, TaskColumns, log_columns, log_no, task_columns, task_row,
+};
+use crate::sqlite::step_row::StepRow;
 
 /// A task's chunks are filed when there are between this many and twice as many. The number varies, so that tasks that
 /// began together are not all filed at the same time.
@@ -26,7 +28,7 @@ const DELETED_AT_ONCE: i64 = 1024;
 
 impl Ledger<'_> {
     /// Writes a commit that [`is_chunk`] and adds so many bytes to its task. Returns the row of the task as it will be when the commit is filed.
-    pub(super) fn append_chunk(
+    pub(crate) fn append_chunk(
         &mut self,
         task_no: i64,
         before: &StepRow,
@@ -66,7 +68,7 @@ impl Ledger<'_> {
     }
 
     /// Files the chunks of a task, if it has any.
-    pub(super) fn file(&mut self, task_no: i64) -> Result<(), Failure> {
+    pub(crate) fn file(&mut self, task_no: i64) -> Result<(), Failure> {
         let Some(unfiled) = self.recent.unfiled.get(&task_no) else { return Ok(()) };
         let (last, bytes) = (unfiled.last.clone(), unfiled.bytes);
         let LastChunk { head, at, checkpoint } = match last {
@@ -103,7 +105,7 @@ impl Ledger<'_> {
     }
 
     /// Moves the chunks of a task into its log, for a caller that writes the task's row itself.
-    pub(super) fn file_log(&mut self, task_no: i64) -> Result<(), Failure> {
+    pub(crate) fn file_log(&mut self, task_no: i64) -> Result<(), Failure> {
         let Some(unfiled) = self.recent.unfiled.remove(&task_no) else { return Ok(()) };
         let moved = unfiled.rows.iter().try_for_each(|no| match self.statements.file_recent.execute([no])? {
             1 => Ok(()),
@@ -141,7 +143,7 @@ impl Ledger<'_> {
     }
 
     /// As [`Ledger::file`]. If stored data is damaged, the task is put into quarantine.
-    pub(super) fn file_or_quarantine(&mut self, task_no: i64) -> Result<(), Failure> {
+    pub(crate) fn file_or_quarantine(&mut self, task_no: i64) -> Result<(), Failure> {
         if !self.recent.unfiled.contains_key(&task_no) {
             return Ok(());
         }
@@ -155,7 +157,7 @@ impl Ledger<'_> {
     }
 
     /// Files everything, for callers that read many tasks at once. Damaged rows stay where they are.
-    pub(super) fn file_all(&mut self) -> Result<(), Failure> {
+    pub(crate) fn file_all(&mut self) -> Result<(), Failure> {
         let mut tasks: Vec<i64> = self.recent.unfiled.keys().copied().collect();
         tasks.sort_unstable();
         for task_no in tasks {
@@ -166,7 +168,7 @@ impl Ledger<'_> {
 
     /// Keeps the table short: files the oldest rows if there are too many, and deletes rows that earlier batches have
     /// filed.
-    pub(super) fn shorten_recent(&mut self) -> Result<(), Failure> {
+    pub(crate) fn shorten_recent(&mut self) -> Result<(), Failure> {
         while let Some(&(no, task_no)) = self.recent.order.front() {
             let is_filed = self.recent.unfiled.get(&task_no).is_none_or(|unfiled| unfiled.rows.first() > Some(&no));
             if is_filed {
@@ -207,7 +209,7 @@ impl Ledger<'_> {
     }
 
     /// Notes the number of the last row, before the batch is committed.
-    pub(super) fn note_last_recent(&mut self) -> rusqlite::Result<()> {
+    pub(crate) fn note_last_recent(&mut self) -> rusqlite::Result<()> {
         if self.recent.noted_no != self.recent.last_no {
             write_meta(self.connection, LAST_RECENT, self.recent.last_no)?;
             self.recent.noted_no = self.recent.last_no;
@@ -216,7 +218,7 @@ impl Ledger<'_> {
     }
 
     /// Files everything and empties the table, except for damaged rows.
-    pub(super) fn empty_recent(&mut self) -> Result<(), Failure> {
+    pub(crate) fn empty_recent(&mut self) -> Result<(), Failure> {
         if !self.recent.unfiled.is_empty() || !self.unindexed.is_empty() {
             self.begin()?;
             self.file_all()?;
@@ -232,7 +234,7 @@ impl Ledger<'_> {
     }
 
     /// As [`Ledger::file_or_quarantine`], for one of many tasks; returns whether the task is undamaged.
-    pub(super) fn file_unless_damaged(&mut self, task_no: i64) -> Result<bool, Failure> {
+    pub(crate) fn file_unless_damaged(&mut self, task_no: i64) -> Result<bool, Failure> {
         if !self.recent.unfiled.contains_key(&task_no) {
             return Ok(true);
         }

@@ -10,44 +10,44 @@ use switchboard_engine::ports::store::{
     Accept, Accepted, Commit, CommitError, LeaseChange, StoreError, Target, TaskKey,
 };
 
-use super::error::Failure;
-use super::fold::{ChunkRow, replaces_checkpoint, story_below_checkpoint};
-use super::idempotency::{day_of, find_accepted, known_as_of};
-use super::leases::Lease;
-use super::ledger::Ledger;
-use super::recent::is_chunk;
-use super::rows::{
+use super::Ledger;
+use super::runs::is_interrupted;
+use crate::record::{Chains, Encoded, HeadColumns, encode_artifacts, phase_number, signed, state_number, unsigned};
+use crate::sqlite::error::Failure;
+use crate::sqlite::fold::{ChunkRow, replaces_checkpoint, story_below_checkpoint};
+use crate::sqlite::idempotency::{day_of, find_accepted, known_as_of};
+use crate::sqlite::leases::Lease;
+use crate::sqlite::recent::is_chunk;
+use crate::sqlite::rows::{
     AcceptedColumns, ChunkColumns, LogColumns, TaskColumns, UNINDEXED_RUN, UNINDEXED_TASK, VERSION_MAX, log_columns,
     task_columns,
 };
-use super::runs::is_interrupted;
-use super::step_row::{Listing, Run, StepRow, UnchangedColumns};
-use super::totals::CountChange;
-use super::usage::bytes_of_commit;
-use crate::record::{Chains, Encoded, HeadColumns, encode_artifacts, phase_number, signed, state_number, unsigned};
+use crate::sqlite::step_row::{Listing, Run, StepRow, UnchangedColumns};
+use crate::sqlite::totals::CountChange;
+use crate::sqlite::usage::bytes_of_commit;
 
 /// How many rows of running tasks the writer remembers. Others are read again for each commit.
 const STEPS_MAX: usize = 8192;
 
 /// One commit of a task, decided and encoded.
-pub(super) struct Step<'a> {
-    pub(super) head: &'a Head,
-    pub(super) events: &'a [Event],
-    pub(super) folds: bool,
-    pub(super) at: Timestamp,
-    pub(super) encoded: &'a Encoded,
-    pub(super) artifacts: &'a str,
-    pub(super) run: Run,
+pub(crate) struct Step<'a> {
+    pub(crate) head: &'a Head,
+    pub(crate) events: &'a [Event],
+    pub(crate) folds: bool,
+    pub(crate) at: Timestamp,
+    pub(crate) encoded: &'a Encoded,
+    pub(crate) artifacts: &'a str,
+    pub(crate) run: Run,
     /// Whether the task stays out of the indexes of lists and runs, see `unindexed`.
-    pub(super) is_unindexed: bool,
+    pub(crate) is_unindexed: bool,
     /// When the idempotency key of this commit expires.
-    pub(super) accept_expires: Option<Timestamp>,
+    pub(crate) accept_expires: Option<Timestamp>,
     /// The bytes of the task after this commit.
-    pub(super) bytes: i64,
+    pub(crate) bytes: i64,
 }
 
 impl Ledger<'_> {
-    pub(super) fn apply(
+    pub(crate) fn apply(
         &mut self,
         commit: &Commit,
         encoded: &Encoded,
@@ -180,7 +180,7 @@ impl Ledger<'_> {
         }
     }
 
-    pub(super) fn step_row(&mut self, task_no: i64) -> Result<Option<StepRow>, Failure> {
+    pub(crate) fn step_row(&mut self, task_no: i64) -> Result<Option<StepRow>, Failure> {
         match self.steps.get(&task_no) {
             Some(known) => Ok(Some(*known)),
             None => self.with_task(task_no, |columns| StepRow::of(&columns)),
@@ -202,7 +202,7 @@ impl Ledger<'_> {
     /// Reads the row of a task, if it exists, after filing its chunks and putting it into the indexes. The writer forgets its remembered row, because
     /// the callers of this function change the row by statements of their own. A damaged row is an error: it must not
     /// be written again, because its next state would get a valid checksum.
-    pub(super) fn with_task<T>(
+    pub(crate) fn with_task<T>(
         &mut self,
         task_no: i64,
         look: impl FnOnce(TaskColumns<'_>) -> T,
@@ -265,7 +265,7 @@ impl Ledger<'_> {
     }
 
     /// Writes the next commit of an existing record.
-    pub(super) fn extend(&mut self, task_no: i64, old: &StepRow, step: &Step<'_>) -> Result<(), Failure> {
+    pub(crate) fn extend(&mut self, task_no: i64, old: &StepRow, step: &Step<'_>) -> Result<(), Failure> {
         self.file_log(task_no)?;
         let (head, run, listing) = (step.head, step.run, step.listing());
         let columns = step.columns(task_no, old.unchanged, old.chains, old.closed_at);
@@ -323,7 +323,7 @@ impl Ledger<'_> {
     }
 
     /// The commit of the story that one with these events is chained to.
-    pub(super) fn prev_story(&self, task_no: i64, before: &StepRow, events: &[Event]) -> Result<i64, Failure> {
+    pub(crate) fn prev_story(&self, task_no: i64, before: &StepRow, events: &[Event]) -> Result<i64, Failure> {
         match (replaces_checkpoint(events), before.below_checkpoint) {
             (false, _) => Ok(before.chains.story),
             (true, Some(below)) => Ok(below),

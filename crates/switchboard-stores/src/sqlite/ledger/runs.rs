@@ -8,18 +8,18 @@ use rusqlite::{Connection, params};
 use switchboard_core::model::{AgentName, Timestamp};
 use switchboard_engine::ports::store::{DueRun, Release, StoredHead, TaskKey};
 
-use super::error::Failure;
-use super::leases::{Lease, OtherAgentsRuns};
-use super::ledger::Ledger;
-use super::quarantine::Quarantined;
-use super::read::at_once;
-use super::rows::{AFTER_TASK, SCOPE_COLUMNS, TASK_COLUMNS, TaskColumns, scope_from, task_columns, task_row};
+use super::Ledger;
 use crate::record::signed;
+use crate::sqlite::error::Failure;
+use crate::sqlite::leases::{Lease, OtherAgentsRuns};
+use crate::sqlite::quarantine::Quarantined;
+use crate::sqlite::read::at_once;
+use crate::sqlite::rows::{AFTER_TASK, SCOPE_COLUMNS, TASK_COLUMNS, TaskColumns, scope_from, task_columns, task_row};
 
 impl Ledger<'_> {
     /// Runs of these agents that no process holds: first those of dead processes, then released runs that are due, then
     /// runs whose lease of this process has expired. A run whose task is damaged goes into quarantine.
-    pub(super) fn due_runs(&mut self, agents: &[AgentName], limit: usize) -> Result<Vec<DueRun>, Failure> {
+    pub(crate) fn due_runs(&mut self, agents: &[AgentName], limit: usize) -> Result<Vec<DueRun>, Failure> {
         if self.other_agents_runs.agents != agents {
             self.other_agents_runs = OtherAgentsRuns { agents: agents.to_vec(), ..OtherAgentsRuns::default() };
         }
@@ -89,7 +89,7 @@ impl Ledger<'_> {
     }
 
     /// Extends leases that are still held under the same fence, expired or not, and returns the lost ones.
-    pub(super) fn renew_leases(&mut self, held: &[(TaskKey, u64)], lease_ms: u32) -> Vec<TaskKey> {
+    pub(crate) fn renew_leases(&mut self, held: &[(TaskKey, u64)], lease_ms: u32) -> Vec<TaskKey> {
         let until = self.now.plus_ms(lease_ms.into());
         let mut lost = Vec::new();
         for &(key, fence) in held {
@@ -102,7 +102,7 @@ impl Ledger<'_> {
     }
 
     /// Records that runs begin which were claimed, or waited for a slot; returns the lost ones.
-    pub(super) fn begin_runs(&mut self, begun: &[(TaskKey, u64)]) -> Result<Vec<TaskKey>, Failure> {
+    pub(crate) fn begin_runs(&mut self, begun: &[(TaskKey, u64)]) -> Result<Vec<TaskKey>, Failure> {
         let mut lost = Vec::new();
         for &(key, fence) in begun {
             if self.leases.get(key.0).is_none_or(|lease| lease.fence != fence) {
@@ -122,7 +122,7 @@ impl Ledger<'_> {
         Ok(lost)
     }
 
-    pub(super) fn release_leases(&mut self, released: &[Release]) -> Result<(), Failure> {
+    pub(crate) fn release_leases(&mut self, released: &[Release]) -> Result<(), Failure> {
         for &Release { key, fence, pause_ms } in released {
             if self.leases.get(key.0).is_none_or(|lease| lease.fence != fence) {
                 continue;
@@ -163,15 +163,15 @@ impl Ledger<'_> {
 }
 
 /// What a reader needs to find due runs: the epoch, the time, and the runs whose leases have run out in this epoch.
-pub(super) struct DueQuery {
-    pub(super) epoch: i64,
-    pub(super) now: Timestamp,
-    pub(super) expired: Vec<i64>,
+pub(crate) struct DueQuery {
+    pub(crate) epoch: i64,
+    pub(crate) now: Timestamp,
+    pub(crate) expired: Vec<i64>,
 }
 
 /// Due runs of other agents than these, in the order of their numbers. It reads all of them, so a reader thread does
 /// this and not the writer.
-pub(super) fn due_runs_of_others(
+pub(crate) fn due_runs_of_others(
     connection: &Connection,
     quarantine: &Quarantined,
     query: &DueQuery,
@@ -236,7 +236,7 @@ fn due_run(connection: &Connection, task_no: i64) -> Result<DueRun, Failure> {
 }
 
 /// Whether a run whose holder is gone had begun. A held run with a due time has not begun.
-pub(super) fn is_interrupted(holder: i64, has_run_at: bool) -> bool {
+pub(crate) fn is_interrupted(holder: i64, has_run_at: bool) -> bool {
     holder != 0 && !has_run_at
 }
 

@@ -2,6 +2,15 @@
 //! writer keeps in memory. A batch runs between [`Ledger::begin`] and [`Ledger::commit`]. If it fails,
 //! [`Ledger::rollback`] also restores the state in memory.
 
+mod calls;
+mod commit;
+pub(super) mod deliveries;
+mod filing;
+mod indexing;
+pub(super) mod outbox;
+pub(super) mod prune;
+pub(super) mod runs;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,64 +21,64 @@ use switchboard_engine::id_hash::{IdHash, SeededHash};
 use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::Scope;
 
-use super::audit::{AuditQueue, AuditWriter};
-use super::epoch::{NO_EPOCH, begin_epoch};
-use super::error::Failure;
-use super::idempotency::last_accepted_day;
-use super::leases::{Leases, OtherAgentsRuns};
-use super::quarantine::Quarantined;
-use super::recent::{Recent, UnfiledTasks};
-use super::rows::{damaged_owner, of_scope};
-use super::secrets::Secrets;
-use super::statements::Statements;
-use super::step_row::StepRow;
-use super::totals::CountChange;
-use super::unindexed::Unindexed;
-use super::usage::{StoredSums, Usage};
-use super::wall_clock::{self, SEEN_EVERY_MS};
+use crate::sqlite::audit::{AuditQueue, AuditWriter};
+use crate::sqlite::epoch::{NO_EPOCH, begin_epoch};
+use crate::sqlite::error::Failure;
+use crate::sqlite::idempotency::last_accepted_day;
+use crate::sqlite::leases::{Leases, OtherAgentsRuns};
+use crate::sqlite::quarantine::Quarantined;
+use crate::sqlite::recent::{Recent, UnfiledTasks};
+use crate::sqlite::rows::{damaged_owner, of_scope};
+use crate::sqlite::secrets::Secrets;
+use crate::sqlite::statements::Statements;
+use crate::sqlite::step_row::StepRow;
+use crate::sqlite::totals::CountChange;
+use crate::sqlite::unindexed::Unindexed;
+use crate::sqlite::usage::{StoredSums, Usage};
+use crate::sqlite::wall_clock::{self, SEEN_EVERY_MS};
 use crate::write_stats::WriteStats;
 
-pub(super) struct Ledger<'c> {
-    pub(super) connection: &'c Connection,
-    pub(super) statements: Statements<'c>,
+pub(crate) struct Ledger<'c> {
+    pub(crate) connection: &'c Connection,
+    pub(crate) statements: Statements<'c>,
     begin: Statement<'c>,
     commit: Statement<'c>,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) stats: Arc<WriteStats>,
-    pub(super) quarantine: Arc<Quarantined>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) stats: Arc<WriteStats>,
+    pub(crate) quarantine: Arc<Quarantined>,
     /// The number of this opening of the file; leases of earlier epochs are void.
-    pub(super) epoch: i64,
+    pub(crate) epoch: i64,
     /// The time at which the batch began.
-    pub(super) now: Timestamp,
+    pub(crate) now: Timestamp,
     /// The time that was last stored.
     seen: Timestamp,
     /// Ages are ignored until this time.
-    pub(super) held_until: Option<Timestamp>,
-    pub(super) leases: Leases,
+    pub(crate) held_until: Option<Timestamp>,
+    pub(crate) leases: Leases,
     /// Due runs of other agents that need not be read again.
-    pub(super) other_agents_runs: OtherAgentsRuns,
+    pub(crate) other_agents_runs: OtherAgentsRuns,
     /// The rows of running tasks as this writer left them, so that the next step need not read them again. A statement
     /// that changes a row in another way removes it here.
-    pub(super) steps: HashMap<i64, StepRow, IdHash>,
-    pub(super) recent: Recent,
-    pub(super) unindexed: Unindexed,
-    pub(super) usage: Usage,
-    pub(super) audit: AuditWriter,
+    pub(crate) steps: HashMap<i64, StepRow, IdHash>,
+    pub(crate) recent: Recent,
+    pub(crate) unindexed: Unindexed,
+    pub(crate) usage: Usage,
+    pub(crate) audit: AuditWriter,
     unfiled: Arc<UnfiledTasks>,
-    pub(super) secrets: Arc<Secrets>,
+    pub(crate) secrets: Arc<Secrets>,
     scopes: HashMap<Scope, i64, SeededHash>,
-    pub(super) last_task_no: i64,
-    pub(super) last_push_no: i64,
+    pub(crate) last_task_no: i64,
+    pub(crate) last_push_no: i64,
     /// The owner whose webhooks were looked at last, when more were due than a claim takes.
-    pub(super) last_owner_no: i64,
-    pub(super) last_accepted_day: i64,
+    pub(crate) last_owner_no: i64,
+    pub(crate) last_accepted_day: i64,
     /// What to apply to the cache once the batch is durable, in order.
-    pub(super) effects: Vec<Effect>,
+    pub(crate) effects: Vec<Effect>,
     /// How the batch changes the counts of tasks.
-    pub(super) count_changes: Vec<CountChange>,
+    pub(crate) count_changes: Vec<CountChange>,
 }
 
-pub(super) enum Effect {
+pub(crate) enum Effect {
     /// The request at this index of the batch was committed.
     Committed {
         place: usize,
@@ -78,18 +87,18 @@ pub(super) enum Effect {
 }
 
 /// What a ledger has in common with those that read the file beside it.
-pub(super) struct LedgerShares {
-    pub(super) stats: Arc<WriteStats>,
-    pub(super) quarantine: Arc<Quarantined>,
-    pub(super) unfiled: Arc<UnfiledTasks>,
-    pub(super) audit: Arc<AuditQueue>,
-    pub(super) secrets: Arc<Secrets>,
-    pub(super) sums: Arc<StoredSums>,
+pub(crate) struct LedgerShares {
+    pub(crate) stats: Arc<WriteStats>,
+    pub(crate) quarantine: Arc<Quarantined>,
+    pub(crate) unfiled: Arc<UnfiledTasks>,
+    pub(crate) audit: Arc<AuditQueue>,
+    pub(crate) secrets: Arc<Secrets>,
+    pub(crate) sums: Arc<StoredSums>,
 }
 
 impl LedgerShares {
     /// For a file that no server has open, and whose secrets are left as they are.
-    pub(super) fn offline() -> Self {
+    pub(crate) fn offline() -> Self {
         Self {
             stats: Arc::default(),
             quarantine: Arc::default(),
@@ -102,13 +111,13 @@ impl LedgerShares {
 }
 
 /// The number of the newest removed task; it is not reused.
-pub(super) const LAST_TASK_NO: &str = "last_task_no";
+pub(crate) const LAST_TASK_NO: &str = "last_task_no";
 
 /// How many scopes are remembered with their numbers. Others are looked up again.
 const SCOPES_MAX: usize = 4096;
 
 impl<'c> Ledger<'c> {
-    pub(super) fn new(
+    pub(crate) fn new(
         connection: &'c Connection,
         clock: Arc<dyn Clock>,
         beside: LedgerShares,
@@ -149,7 +158,7 @@ impl<'c> Ledger<'c> {
         })
     }
 
-    pub(super) fn begin(&mut self) -> Result<(), Failure> {
+    pub(crate) fn begin(&mut self) -> Result<(), Failure> {
         let now = self.clock.now();
         if self.epoch == NO_EPOCH {
             self.epoch = begin_epoch(self.connection, wall_clock::read(self.connection)?, now)?;
@@ -172,7 +181,7 @@ impl<'c> Ledger<'c> {
         self.index_old()
     }
 
-    pub(super) fn commit(&mut self) -> Result<(), Failure> {
+    pub(crate) fn commit(&mut self) -> Result<(), Failure> {
         let is_old = (self.now.as_ms() - self.seen.as_ms()).abs() >= SEEN_EVERY_MS;
         if is_old {
             wall_clock::write_seen(self.connection, self.now)?;
@@ -194,7 +203,7 @@ impl<'c> Ledger<'c> {
 
     /// Runs one of many steps of a batch in a savepoint. If stored data is damaged, only this step is rolled back, and
     /// the reason is returned, so that the caller can go on with the others.
-    pub(super) fn in_savepoint<T>(
+    pub(crate) fn in_savepoint<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, Failure>,
     ) -> Result<Result<T, String>, Failure> {
@@ -224,12 +233,12 @@ impl<'c> Ledger<'c> {
     }
 
     /// Puts a task into quarantine for which one of many steps failed.
-    pub(super) fn quarantine_task(&self, task_no: i64, reason: &str) {
+    pub(crate) fn quarantine_task(&self, task_no: i64, reason: &str) {
         self.quarantine.put_task_no(self.connection, task_no, reason);
     }
 
     /// Files the chunks of running tasks, so that the file is complete for readers with other tools.
-    pub(super) fn tidy_up(&mut self) {
+    pub(crate) fn tidy_up(&mut self) {
         if let Err(failure) = self.empty_recent() {
             self.rollback();
             tracing::warn!(error = ?failure.0, "the newest chunks could not be filed; they are tried again later");
@@ -237,7 +246,7 @@ impl<'c> Ledger<'c> {
     }
 
     /// Stores the time of the last batch, for the next process.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.tidy_up();
         if self.seen != self.now
             && let Err(error) = wall_clock::write_seen(self.connection, self.now)
@@ -246,7 +255,7 @@ impl<'c> Ledger<'c> {
         }
     }
 
-    pub(super) fn rollback(&mut self) {
+    pub(crate) fn rollback(&mut self) {
         // SQLite may have rolled back after a failed commit, and then there is nothing to roll back.
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
@@ -266,7 +275,7 @@ impl<'c> Ledger<'c> {
     }
 
     /// The number of a scope; a new scope is inserted.
-    pub(super) fn scope_no(&mut self, scope: &Scope) -> Result<i64, Failure> {
+    pub(crate) fn scope_no(&mut self, scope: &Scope) -> Result<i64, Failure> {
         if let Some(known) = self.scopes.get(scope) {
             return Ok(*known);
         }
@@ -291,14 +300,14 @@ impl<'c> Ledger<'c> {
         Ok(scope_no)
     }
 
-    pub(super) fn count_rows(&self, rows: usize, bytes: usize) {
+    pub(crate) fn count_rows(&self, rows: usize, bytes: usize) {
         WriteStats::add(&self.stats.rows_written, rows as u64);
         WriteStats::add(&self.stats.bytes_written, bytes as u64);
     }
 }
 
 /// The number of a scope, if it has one.
-pub(super) fn find_scope_no(connection: &Connection, names: [&str; 3]) -> Result<Option<i64>, Failure> {
+pub(crate) fn find_scope_no(connection: &Connection, names: [&str; 3]) -> Result<Option<i64>, Failure> {
     let mut select = connection
         .prepare_cached("SELECT scope_no, checksum FROM scope WHERE tenant = ?1 AND principal = ?2 AND agent = ?3")?;
     let found = select.query_row(names, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).optional()?;

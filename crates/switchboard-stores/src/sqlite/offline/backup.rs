@@ -6,10 +6,10 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::FileError;
-use super::copy::{UnfinishedCopy, copy_pages};
-use super::files::folder_of;
-use super::open::open_to_read;
+use crate::sqlite::FileError;
+use crate::sqlite::copy::{UnfinishedCopy, copy_pages};
+use crate::sqlite::files::folder_of;
+use crate::sqlite::open::open_to_read;
 
 /// Copies a database to a file that does not exist yet, readable by its owner alone, and returns its size in bytes.
 ///

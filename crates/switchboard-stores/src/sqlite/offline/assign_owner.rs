@@ -7,13 +7,13 @@ use rusqlite::{Connection, params};
 use switchboard_core::call::Owner;
 use switchboard_core::model::Timestamp;
 
-use super::FileError;
-use super::deliveries::file_under_owners;
-use super::error::Failure;
-use super::ledger::find_scope_no;
-use super::open::{Opened, SqliteOptions, open};
-use super::rows::{TASK_COLUMNS, TaskColumns, of_scope, task_columns};
 pub use crate::checked::Assigned;
+use crate::sqlite::FileError;
+use crate::sqlite::error::Failure;
+use crate::sqlite::ledger::find_scope_no;
+use crate::sqlite::open::{Opened, SqliteOptions, open};
+use crate::sqlite::push_rows::file_under_owners;
+use crate::sqlite::rows::{TASK_COLUMNS, TaskColumns, of_scope, task_columns};
 
 /// Hands the tasks of one owner over to another, those of one agent or of all. It is one transaction: all of them, or none.
 ///

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::FileError;
-use super::files::files;
-use super::lock::FileLock;
-use super::presence::resolve;
+use crate::sqlite::FileError;
+use crate::sqlite::files::files;
+use crate::sqlite::lock::FileLock;
+use crate::sqlite::presence::resolve;
 
 /// Deletes a database and all its files, and returns their paths. The lock file stays, because a process that waits for
 /// it must find the same file.

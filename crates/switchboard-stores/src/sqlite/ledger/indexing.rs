@@ -2,14 +2,14 @@
 
 use rusqlite::params;
 
-use super::error::Failure;
-use super::ledger::Ledger;
-use super::rows::task_columns;
-use super::unindexed::{BEHIND_MAX, INDEX, indexed};
+use super::Ledger;
+use crate::sqlite::error::Failure;
+use crate::sqlite::rows::task_columns;
+use crate::sqlite::unindexed::{BEHIND_MAX, INDEX, indexed};
 
 impl Ledger<'_> {
     /// Puts a task into the indexes, if it is not there.
-    pub(super) fn index(&mut self, task_no: i64) -> Result<(), Failure> {
+    pub(crate) fn index(&mut self, task_no: i64) -> Result<(), Failure> {
         if !self.unindexed.numbers.contains(&task_no) {
             return Ok(());
         }
@@ -35,7 +35,7 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    pub(super) fn index_all(&mut self) -> Result<(), Failure> {
+    pub(crate) fn index_all(&mut self) -> Result<(), Failure> {
         while let Some(&task_no) = self.unindexed.numbers.first() {
             self.index_or_quarantine(task_no)?;
         }
@@ -43,7 +43,7 @@ impl Ledger<'_> {
     }
 
     /// Puts tasks into the indexes that are no longer among the newest.
-    pub(super) fn index_old(&mut self) -> Result<(), Failure> {
+    pub(crate) fn index_old(&mut self) -> Result<(), Failure> {
         while let Some(&task_no) = self.unindexed.numbers.first()
             && task_no < self.last_task_no - BEHIND_MAX
         {

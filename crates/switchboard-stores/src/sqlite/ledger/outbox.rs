@@ -6,26 +6,26 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::outbox::{OutboxEntry, OutboxPage, OutboxQuery, OutboxState};
 use switchboard_engine::ports::store::{DeliveryKey, TaskKey};
 
-use super::deliveries::{AFTER_PUSH, CONFIG_ID, PUSH_COLUMNS, push_columns};
-use super::error::Failure;
-use super::ledger::Ledger;
-use super::quarantine::{Quarantined, text_of};
-use super::read::at_once;
-use super::rows::{PushColumns, SCOPE_COLUMN_COUNT, SCOPE_COLUMNS, scope_from};
+use super::Ledger;
 use crate::record::{signed, unsigned};
+use crate::sqlite::error::Failure;
+use crate::sqlite::push_rows::{AFTER_PUSH, CONFIG_ID, PUSH_COLUMNS, push_columns};
+use crate::sqlite::quarantine::{Quarantined, text_of};
+use crate::sqlite::read::at_once;
+use crate::sqlite::rows::{PushColumns, SCOPE_COLUMN_COUNT, SCOPE_COLUMNS, scope_from};
 
 /// How many webhooks are examined for one page.
 const EXAMINED_MAX: u64 = 50_000;
 
 /// How many deliveries wait or are under way, counted up to this number in the index of what is due.
-pub(super) fn depth(connection: &Connection, at_most: u32) -> Result<u64, Failure> {
+pub(crate) fn depth(connection: &Connection, at_most: u32) -> Result<u64, Failure> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM push WHERE due_at IS NOT NULL LIMIT ?1)";
     let count: i64 = connection.prepare_cached(sql)?.query_row([at_most], |row| row.get(0))?;
     Ok(count.unsigned_abs())
 }
 
 /// One page of deliveries. A webhook that cannot be read is skipped and put into quarantine.
-pub(super) fn list(
+pub(crate) fn list(
     connection: &Connection,
     quarantine: &Quarantined,
     query: OutboxQuery,
@@ -65,7 +65,7 @@ fn state_of(parked: bool, due_at: Option<i64>, claimed_until: Option<i64>) -> Op
     }
 }
 
-pub(super) fn find(
+pub(crate) fn find(
     connection: &Connection,
     quarantine: &Quarantined,
     key: DeliveryKey,
@@ -118,7 +118,7 @@ fn entry_from(row: &Row<'_>, key: DeliveryKey) -> Result<Option<OutboxEntry>, Fa
 }
 
 impl Ledger<'_> {
-    pub(super) fn redrive(&mut self, keys: &[DeliveryKey]) -> Result<usize, Failure> {
+    pub(crate) fn redrive(&mut self, keys: &[DeliveryKey]) -> Result<usize, Failure> {
         let sql = format!(
             "SELECT {PUSH_COLUMNS}, task.id FROM push JOIN task USING (task_no)
               WHERE push_no = ?1 AND (parked = 1 OR (due_at IS NOT NULL AND claimed_until IS NULL))"
@@ -138,7 +138,7 @@ impl Ledger<'_> {
         Ok(changed)
     }
 
-    pub(super) fn purge(&mut self, keys: &[DeliveryKey]) -> Result<usize, Failure> {
+    pub(crate) fn purge(&mut self, keys: &[DeliveryKey]) -> Result<usize, Failure> {
         let sql = format!(
             "SELECT {PUSH_COLUMNS}, task.id, task.seq FROM push JOIN task USING (task_no) WHERE push_no = ?1 AND parked = 1"
         );

@@ -7,15 +7,15 @@ use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{TaskId, Timestamp};
 use switchboard_engine::ports::store::Retention;
 
-use super::error::Failure;
-use super::idempotency::forget_accepted;
-use super::ledger::{Effect, LAST_TASK_NO, Ledger};
-use super::meta::write_meta;
-use super::quarantine::Quarantined;
-use super::rows::{AFTER_TASK, TASK_COLUMNS, TaskColumns, VERSION_MAX, log_no, task_columns, version_of};
-use super::totals::{CountChange, Totals};
-use super::usage::{bytes_of_calls, bytes_of_piece, bytes_of_row};
+use super::{Effect, LAST_TASK_NO, Ledger};
 use crate::record::{phase_from_number, phase_number, signed, state_from_number};
+use crate::sqlite::error::Failure;
+use crate::sqlite::idempotency::forget_accepted;
+use crate::sqlite::meta::write_meta;
+use crate::sqlite::quarantine::Quarantined;
+use crate::sqlite::rows::{AFTER_TASK, TASK_COLUMNS, TaskColumns, VERSION_MAX, log_no, task_columns, version_of};
+use crate::sqlite::totals::{CountChange, Totals};
+use crate::sqlite::usage::{bytes_of_calls, bytes_of_piece, bytes_of_row};
 
 /// How many tasks are examined at once.
 const EXAMINED_MAX: i64 = 10_000;
@@ -24,19 +24,19 @@ const LOG_ROWS_SLICE: i64 = 4096;
 const CHUNKS_SLICE: i64 = 64;
 
 /// The candidates that a reader has found.
-pub(super) struct Candidates {
+pub(crate) struct Candidates {
     /// The oldest closed tasks, as many as exceed the limit.
     too_many: Vec<i64>,
     /// Tasks whose retention has passed or whose log can be compacted.
     old: Vec<i64>,
     /// Where the next search begins.
-    pub(super) next: i64,
+    pub(crate) next: i64,
     /// Whether this search reached the end of the table.
-    pub(super) at_end: bool,
+    pub(crate) at_end: bool,
 }
 
 /// Searches a range of tasks that begins after `after` and wraps around to the start.
-pub(super) fn candidates(
+pub(crate) fn candidates(
     connection: &Connection,
     totals: &Totals,
     quarantine: &Quarantined,
@@ -142,7 +142,7 @@ struct Closed {
 
 impl Ledger<'_> {
     /// Removes or compacts tasks by the retention policy, at most `limit` of them.
-    pub(super) fn prune(
+    pub(crate) fn prune(
         &mut self,
         retention: &Retention,
         candidates: &Candidates,

@@ -4,14 +4,14 @@ use rusqlite::{OptionalExtension, params};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::calls::{CallRow, CallStep};
 
-use super::call_rows::{Found, find, found, select, write_call};
-use super::error::Failure;
-use super::ledger::Ledger;
-use super::rows::of_call;
+use super::Ledger;
 use crate::record::{encode_call, signed};
+use crate::sqlite::call_rows::{Found, find, found, select, write_call};
+use crate::sqlite::error::Failure;
+use crate::sqlite::rows::of_call;
 
 impl Ledger<'_> {
-    pub(super) fn open_call(&mut self, call: &CallRow) -> Result<CallRow, Failure> {
+    pub(crate) fn open_call(&mut self, call: &CallRow) -> Result<CallRow, Failure> {
         if let Some(known) = find(self.connection, &call.id)? {
             return Ok(known.call);
         }
@@ -28,7 +28,7 @@ impl Ledger<'_> {
         Ok(call.clone())
     }
 
-    pub(super) fn change_call(&mut self, id: &str, step: &CallStep) -> Result<Option<CallRow>, Failure> {
+    pub(crate) fn change_call(&mut self, id: &str, step: &CallStep) -> Result<Option<CallRow>, Failure> {
         let Some(Found { call_no, mut call }) = find(self.connection, id)? else { return Ok(None) };
         let before = signed(call.stored_bytes());
         if !call.apply(step, self.now) {
@@ -52,7 +52,7 @@ impl Ledger<'_> {
         }
     }
 
-    pub(super) fn claim_calls(
+    pub(crate) fn claim_calls(
         &mut self,
         only: Option<&str>,
         limit: usize,
