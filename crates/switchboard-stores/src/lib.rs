@@ -17,6 +17,8 @@ mod client_tls;
 mod hint_box;
 #[cfg(all(feature = "sqlite", feature = "postgres"))]
 pub mod moving;
+#[cfg(all(feature = "sqlite", feature = "postgres"))]
+mod moving_rows;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod moving_state;
 #[cfg(feature = "nats")]

@@ -4,8 +4,6 @@
 //! was. Then every row of both sides is read and compared, and the target is verified. Only after that servers open the target, and none
 //! opens the source any more.
 
-pub(crate) mod rows;
-
 use std::collections::VecDeque;
 use std::fmt;
 use std::path::PathBuf;
@@ -15,8 +13,8 @@ use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::audit::AuditEntry;
 use switchboard_engine::ports::system::ClockRecord;
 
-use self::rows::{Cursor, Row, Stage, WebhookRow};
 use crate::checked::{Checked, Fault};
+use crate::moving_rows::{Cursor, Row, Stage, WebhookRow};
 use crate::moving_state::{DONE, MoveRole, MoveState};
 use crate::postgres::moving::{SchemaSide, alone};
 use crate::postgres::{PostgresError, PostgresOptions};

@@ -12,8 +12,8 @@ use switchboard_engine::memory::ManualClock;
 use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, Decision};
 use switchboard_engine::ports::{Clock as _, Store};
 
-use super::rows::{Cursor, Row, Stage};
 use super::{FileSide, Move, MoveError, Moved, Place, SchemaSide, Side, move_database};
+use crate::moving_rows::{Cursor, Row, Stage};
 use crate::postgres::moving::alone;
 use crate::postgres::tests::{new_schema, server};
 use crate::postgres::{PostgresError, PostgresOptions, PostgresStore};

@@ -18,7 +18,7 @@ use super::options::PostgresOptions;
 use super::thread::{connector, single_client};
 use super::verify::verify_at_once;
 use crate::checked::{Checked, Fault};
-use crate::moving::rows::{Cursor, Row, Stage};
+use crate::moving_rows::{Cursor, Row, Stage};
 use crate::moving_state::{MoveRole, MoveState};
 
 pub(crate) use super::thread::alone;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 
-use super::FileError;
+use super::error::FileError;
 use super::files::{beside, folder_of, open_private, sync_folder};
 
 /// How often opening the unfinished file is repeated because another copy has just renamed it.

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::FileError;
+use super::error::FileError;
 
 /// What SQLite keeps beside a database.
 const SIDE_FILES: [&str; 2] = ["-wal", "-shm"];

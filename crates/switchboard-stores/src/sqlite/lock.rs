@@ -8,7 +8,7 @@ use std::io::{Read, Seek, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use super::FileError;
+use super::error::FileError;
 use super::files::{lock_path, open_private};
 
 /// How long to wait for a lock whose holder is dead. A child process that the holder was starting also has the lock

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, TransactionBehavior};
 use tracing::info;
 
-use super::FileError;
 use super::copy::{UnfinishedCopy, copy_pages};
+use super::error::FileError;
 use super::files::migration_copy_path;
 use super::schema::{APPLICATION_ID, Migration};
 

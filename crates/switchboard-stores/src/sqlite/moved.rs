@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::FileError;
+use super::error::FileError;
 use crate::moving_state::MoveState;
 
 /// The table of the mark.

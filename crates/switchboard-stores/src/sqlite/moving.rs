@@ -13,8 +13,7 @@ use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::audit::AuditEntry;
 use switchboard_engine::ports::system::ClockRecord;
 
-use super::FileError;
-use super::error::Failure;
+use super::error::{Failure, FileError};
 use super::ledger::{Ledger, LedgerShares};
 use super::lock::FileLock;
 use super::meta::write_meta;
@@ -27,7 +26,7 @@ use super::secrets::{SECRETS_SEALED, SecretKeySource, Secrets, secret_key_file};
 use super::verify::verify_with_keys;
 use super::wall_clock;
 use crate::checked::{Checked, Fault};
-use crate::moving::rows::{Cursor, Row, Stage};
+use crate::moving_rows::{Cursor, Row, Stage};
 use crate::moving_state::{MoveRole, MoveState};
 use crate::secret_keys::SecretKeys;
 

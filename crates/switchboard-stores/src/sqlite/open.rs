@@ -7,8 +7,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::system::ClockRecord;
 
-use super::FileError;
 use super::epoch::{NO_EPOCH, begin_epoch};
+use super::error::FileError;
 use super::files::{beside, create_private_folder, folder_of, open_private};
 use super::lock::FileLock;
 use super::migrate::{migrate, schema_version};

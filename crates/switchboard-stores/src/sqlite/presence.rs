@@ -5,7 +5,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::FileError;
+use super::error::FileError;
 use super::files::{beside, files, folder_of};
 use super::lock::LockNote;
 

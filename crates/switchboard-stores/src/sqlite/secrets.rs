@@ -16,8 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 use rusqlite::Connection;
 use switchboard_engine::ports::store::StoreError;
 
-use super::FileError;
-use super::error::Failure;
+use super::error::{Failure, FileError};
 use super::files::{beside, folder_of, sync_folder};
 use super::meta::write_meta;
 use super::rows::PushColumns;

@@ -20,14 +20,13 @@ use switchboard_engine::ports::store::{
 use switchboard_engine::ports::system::ClockRecord;
 use switchboard_engine::ports::{AuditLog, Calls, Clock, Deliveries, Outbox, Quarantine, Runs, TaskLog, Upkeep};
 
-use super::FileError;
 use super::accepted_task::task_as_accepted;
 use super::audit::{self, AuditQueue};
 use super::call_rows;
 use super::census::{AT_ONCE_MAX, Census};
 use super::download;
 use super::epoch::NO_EPOCH;
-use super::error::Failure;
+use super::error::{Failure, FileError};
 use super::idempotency::{find_accepted, known_as_of, last_accepted_day};
 use super::ledger::outbox;
 use super::ledger::prune::candidates;

@@ -17,7 +17,7 @@ use super::super::text;
 use super::super::verify::is_accept_whole;
 use crate::checked::told;
 use crate::checksum::ContentHash;
-use crate::moving::rows::{
+use crate::moving_rows::{
     ChainRow, CommitRow, Cursor, KeyRow, PAGE_BYTES, PAGE_ROWS, PieceRow, Row, RunRow, ScopeRow, Stage, TaskRow,
     WebhookRow,
 };

@@ -17,7 +17,7 @@ use super::super::offline::failed;
 use super::super::rows::{LogColumns, PushColumns, of_accept, of_call, of_chunk, of_head, of_origin};
 use super::super::text::stored;
 use crate::checksum::ContentHash;
-use crate::moving::rows::{ChainRow, CommitRow, KeyRow, Row, RunRow, ScopeRow, Stage, TaskRow, WebhookRow};
+use crate::moving_rows::{ChainRow, CommitRow, KeyRow, Row, RunRow, ScopeRow, Stage, TaskRow, WebhookRow};
 use crate::moving_state::MoveState;
 use crate::record::{encode_artifacts, encode_call, phase_number, signed, state_number, unsigned};
 

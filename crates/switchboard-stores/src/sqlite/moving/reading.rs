@@ -15,7 +15,7 @@ use super::super::rows::{
     ChainColumns, LOG_COLUMNS, LogRow, TASK_COLUMNS, VERSION_BITS, chains_of, log_no, mismatch, of_push_times,
     of_scope, task_columns, task_row,
 };
-use crate::moving::rows::{
+use crate::moving_rows::{
     ChainRow, CommitRow, Cursor, KeyRow, PAGE_BYTES, PAGE_ROWS, PieceRow, Row, RunRow, ScopeRow, Stage, TaskRow,
     WebhookRow,
 };

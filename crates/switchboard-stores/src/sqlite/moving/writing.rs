@@ -16,7 +16,7 @@ use super::super::rows::{
     TaskColumns, VERSION_BITS, VERSION_MAX, log_no, of_call, of_push_times, of_scope, task_columns,
 };
 use crate::checksum::ContentHash;
-use crate::moving::rows::{CommitRow, KeyRow, Row, RunRow, ScopeRow, TaskRow, WebhookRow};
+use crate::moving_rows::{CommitRow, KeyRow, Row, RunRow, ScopeRow, TaskRow, WebhookRow};
 use crate::record::{HeadColumns, encode_artifacts, encode_call, renumber, signed};
 
 /// The epoch that holds runs whose process is gone. It is the first of the file, and every server begins a later one.

@@ -8,8 +8,7 @@ use switchboard_core::call::Owner;
 use switchboard_core::model::Timestamp;
 
 pub use crate::checked::Assigned;
-use crate::sqlite::FileError;
-use crate::sqlite::error::Failure;
+use crate::sqlite::error::{Failure, FileError};
 use crate::sqlite::ledger::find_scope_no;
 use crate::sqlite::open::{Opened, SqliteOptions, open};
 use crate::sqlite::push_rows::file_under_owners;

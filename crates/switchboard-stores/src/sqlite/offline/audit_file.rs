@@ -9,9 +9,8 @@ use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::audit::{AuditEntry, ChainPosition, StoredEntry};
 
 pub use crate::checked::AuditChain;
-use crate::sqlite::FileError;
 use crate::sqlite::audit::{AuditQueue, read_chains, stored_entry};
-use crate::sqlite::error::Failure;
+use crate::sqlite::error::{Failure, FileError};
 use crate::sqlite::ledger::{Ledger, LedgerShares};
 use crate::sqlite::open::{Opened, SqliteOptions, open, open_to_read};
 use crate::sqlite::rows::ChainColumns;

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::sqlite::FileError;
 use crate::sqlite::copy::{UnfinishedCopy, copy_pages};
+use crate::sqlite::error::FileError;
 use crate::sqlite::files::folder_of;
 use crate::sqlite::open::open_to_read;
 

@@ -9,8 +9,7 @@ use switchboard_engine::ports::Clock;
 use switchboard_engine::ports::store::{Retention, StoreError};
 
 use crate::record::unsigned;
-use crate::sqlite::FileError;
-use crate::sqlite::error::Failure;
+use crate::sqlite::error::{Failure, FileError};
 use crate::sqlite::files::beside;
 use crate::sqlite::ledger::prune::candidates;
 use crate::sqlite::ledger::{Ledger, LedgerShares};

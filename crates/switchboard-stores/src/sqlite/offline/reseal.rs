@@ -8,8 +8,7 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::store::StoreError;
 
 use crate::secret_keys::SecretKeys;
-use crate::sqlite::FileError;
-use crate::sqlite::error::Failure;
+use crate::sqlite::error::{Failure, FileError};
 use crate::sqlite::meta::{read_meta, write_meta};
 use crate::sqlite::open::{Opened, SqliteOptions, open};
 use crate::sqlite::push_rows::{AFTER_PUSH, PUSH_COLUMNS, push_columns_unchecked};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::sqlite::FileError;
+use crate::sqlite::error::FileError;
 use crate::sqlite::files::files;
 use crate::sqlite::lock::FileLock;
 use crate::sqlite::presence::resolve;

@@ -13,12 +13,10 @@ use std::path::Path;
 use rusqlite::Connection;
 use switchboard_core::model::Timestamp;
 
-use super::FileError;
-use super::SecretKeys;
 use super::audit::read_chains;
 use super::call_rows::check_calls;
 use super::epoch::EPOCH;
-use super::error::Failure;
+use super::error::{Failure, FileError};
 use super::idempotency::FORGOTTEN_DAY;
 use super::ledger::LAST_TASK_NO;
 use super::offline::audit_file::check_chain;
@@ -30,6 +28,7 @@ use super::secrets::{SECRETS_SEALED, secret_key_file};
 use super::wall_clock::{HELD_UNTIL, SEEN};
 use crate::checked::told;
 pub use crate::checked::{Checked, Fault};
+use crate::secret_keys::SecretKeys;
 
 /// How many faults SQLite reports at most.
 const INTEGRITY_FAULTS_MAX: u32 = 100;
