@@ -27,7 +27,7 @@ pub(super) fn migration_copy_path(database: &Path, version: usize) -> PathBuf {
     beside(database, &format!(".v{version}{MIGRATION_COPY}"))
 }
 
-/// The database, what SQLite keeps beside it, and the copies that migrations left: all that [`reset`](super::offline::reset) deletes.
+/// The database, what SQLite keeps beside it, and the copies that migrations left: all that [`reset`](super::reset) deletes.
 ///
 /// # Errors
 /// When the folder cannot be read. A missing folder is no error: it contains no files.

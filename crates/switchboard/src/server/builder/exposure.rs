@@ -93,8 +93,9 @@ impl ServerBuilder {
         self
     }
 
-    /// The other apps of the organizations whose secrets this server has in a file ([`SharedSecret::with_orgs_of`]): an operator has a
-    /// secret passed on to them by `POST /_agent-native/org/a2a-secret/sync`.
+    /// The other apps of the organizations whose secrets this server has in a file
+    /// ([`SharedSecret::with_orgs_of`](crate::SharedSecret::with_orgs_of)): an operator has a secret passed on to them by
+    /// `POST /_agent-native/org/a2a-secret/sync`.
     #[must_use]
     pub fn org_peers(mut self, peers: impl OrgPeers) -> Self {
         self.org_peers = Some(Arc::new(peers));

@@ -12,8 +12,8 @@ use switchboard_core::call::BoxFuture;
 use super::authentication::SharedSecret;
 use super::uri::RESERVED;
 
-/// Passes the secret of an organization on to its other apps. Set by [`ServerBuilder::org_peers`](crate::ServerBuilder::org_peers); the directory of `switchboard-hub` is
-/// one.
+/// Passes the secret of an organization on to its other apps. Set by
+/// [`ServerBuilder::org_peers`](crate::ServerBuilder::org_peers); the directory of `switchboard-hub` is one.
 pub trait OrgPeers: Send + Sync + 'static {
     /// Tells every app, and says what came of each.
     fn push<'a>(&'a self, secret: &'a OrgSecretPush) -> BoxFuture<'a, Vec<OrgSecretPushed>>;
