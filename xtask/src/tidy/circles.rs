@@ -20,6 +20,7 @@ struct Source<'a> {
     named: Vec<NamedItem>,
 }
 
+/// Files that import each other.
 struct Circle<'a> {
     first: &'a File,
     /// What each file names of the others.
@@ -76,8 +77,7 @@ fn circles<'a>(sources: &[Source<'a>]) -> Vec<Circle<'a>> {
             };
             let inside = |(to, _): &(&usize, &BTreeSet<&str>)| circle.contains(to);
             let ties = circle.iter().flat_map(|&from| imports[from].iter().filter(inside).map(move |it| tie(from, it)));
-            let ties = ties.collect();
-            found.push(Circle { first: sources[circle[0]].file, ties });
+            found.push(Circle { first: sources[circle[0]].file, ties: ties.collect() });
         }
     }
     found

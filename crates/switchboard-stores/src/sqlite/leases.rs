@@ -1,4 +1,7 @@
-//! The leases of this process, which are only in memory, and what it knows about runs of other agents.
+//! The leases of this process, and what it knows about runs of other agents.
+//!
+//! The file records which epoch holds a run. The end of each lease is only in memory, because all leases are void when the
+//! process ends. So renewing a hundred thousand leases writes nothing.
 
 use std::collections::HashMap;
 

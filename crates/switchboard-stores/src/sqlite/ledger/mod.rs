@@ -1,6 +1,6 @@
 //! The writer's view of the file: the connection, the prepared statements for commits, and the state that only the
 //! writer keeps in memory. A batch runs between [`Ledger::begin`] and [`Ledger::commit`]. If it fails,
-//! [`Ledger::rollback`] also restores the state in memory.
+//! [`Ledger::rollback`] also restores the state in memory. Each other file of this folder is one kind of the writer's work.
 
 mod calls;
 mod commit;

@@ -1,8 +1,5 @@
 //! Lists runs that no process holds, and renews or releases the leases of this process. A run is taken over by a
 //! commit, see `commit`.
-//!
-//! The file records which epoch holds a run. The end of each lease is only in memory, because all leases are void when the
-//! process ends. So renewing a hundred thousand leases writes nothing.
 
 use rusqlite::{Connection, params};
 use switchboard_core::model::{AgentName, Timestamp};

@@ -7,6 +7,7 @@ use switchboard_core::model::{SecurityRequirement, SecurityScheme};
 use super::ServerBuilder;
 use crate::server::authentication::tokens::Tokens;
 use crate::server::authentication::{Authenticator, Issuer, SharedSecret};
+use crate::server::organizations::OrgPeers;
 use crate::server::serve_error::ServeError;
 
 impl ServerBuilder {
@@ -102,6 +103,15 @@ impl ServerBuilder {
     #[must_use]
     pub fn shared_secret(mut self, secret: SharedSecret) -> Self {
         self.shared_secret = Some(secret);
+        self
+    }
+
+    /// The other apps of the organizations whose secrets this server has in a file
+    /// ([`SharedSecret::with_orgs_of`]): an operator has a secret passed on to them by
+    /// `POST /_agent-native/org/a2a-secret/sync`.
+    #[must_use]
+    pub fn org_peers(mut self, peers: impl OrgPeers) -> Self {
+        self.org_peers = Some(Arc::new(peers));
         self
     }
 

@@ -1,10 +1,7 @@
 //! The settings of a server that say how it is exposed to others, and what its callers may do.
 
-use std::sync::Arc;
-
 use super::ServerBuilder;
 use crate::server::edge::authorize::Rules;
-use crate::server::organizations::OrgPeers;
 
 impl ServerBuilder {
     /// Says that the server is in production. It then fails closed: a server that has neither [tokens](Self::tokens) nor another way
@@ -90,15 +87,6 @@ impl ServerBuilder {
     #[must_use]
     pub fn protect_cards(mut self, on: bool) -> Self {
         self.access.protect_cards = on;
-        self
-    }
-
-    /// The other apps of the organizations whose secrets this server has in a file
-    /// ([`SharedSecret::with_orgs_of`](crate::SharedSecret::with_orgs_of)): an operator has a secret passed on to them by
-    /// `POST /_agent-native/org/a2a-secret/sync`.
-    #[must_use]
-    pub fn org_peers(mut self, peers: impl OrgPeers) -> Self {
-        self.org_peers = Some(Arc::new(peers));
         self
     }
 }

@@ -1,13 +1,15 @@
-//! The stages of a request, one file each: `admit` (may this host and this page call), `route` (which agent, binding and dialect),
-//! `authorize` (what the caller may do, once that is known), `read` (the body, within bounds) and `respond`. `service` runs them in
-//! order; who calls is found out in `server/authentication`.
+//! The stages of a request, one file each: `admit` (may this host and this page call), `route` (which agent and binding), `version`
+//! (which dialect), `authorize` (what the caller may do, once that is known), `read` (the body, within bounds) and `respond`. `service`
+//! runs them in order; who calls is found out in `server/authentication`.
 //!
-//! Beside them: `paths` (what a path names), `version` (the dialect of a request), `shared` (what all
-//! requests use), `origins` (the names of this server, the path below which it is mounted, and whose pages may call), `rebased` (links to artifacts under another name of
-//! this machine), `request_record` (what is noted about a request), `request_log`, `line_budget` and `access_log` (what is counted and
-//! logged from it), `refused` (how an answer is marked that refuses), `request_trace` (the trace it belongs to), `budgets` and `holder`
-//! (what callers may have under way, and who has it), `headers` (their names, which there are, and which are dropped),
-//! `operator_check` and `peers` (callers that are known by their address).
+//! Beside them:
+//! - `shared` is what all requests use, `paths` what a path names, `headers` which headers there are and which are dropped.
+//! - `origins` has the names of this server, the path below which it is mounted, and the pages that may call it; `rebased` writes links to
+//!   artifacts under another name of this machine.
+//! - `request_record` is what is noted about a request, `request_trace` the trace that it belongs to, and `refused` how an answer is marked
+//!   that refuses it. `request_log`, with `line_budget`, and `access_log` are what is counted and logged from them.
+//! - `budgets` bounds what callers may have under way; a `holder` is who has it.
+//! - `operator_check` and `peers` know callers by a key or by their address.
 
 pub(crate) mod access_log;
 pub(crate) mod admit;
