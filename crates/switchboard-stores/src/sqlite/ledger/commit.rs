@@ -29,6 +29,10 @@ use crate::sqlite::usage::bytes_of_commit;
 /// How many rows of running tasks the writer remembers. Others are read again for each commit.
 const STEPS_MAX: usize = 8192;
 
+/// What a row has for the artifacts of a task at work that has none. The spaces make the row as long as it will be with an artifact: a row that
+/// gets longer splits its page, because the rows around it fill that page.
+const NONE_YET: &str = "[]                                        ";
+
 /// One commit of a task, decided and encoded.
 pub(crate) struct Step<'a> {
     pub(crate) head: &'a Head,
@@ -120,6 +124,7 @@ impl Ledger<'_> {
         let begins_or_goes_on = existing.as_ref().is_none_or(|(_, row)| row.is_unindexed);
         let is_at_work = run.running && run.holder == self.epoch && run.run_at.is_none() && !head.cancel_requested;
         let is_unindexed = begins_or_goes_on && is_at_work;
+        let artifacts = if is_unindexed && artifacts == "[]" { NONE_YET } else { artifacts };
         let (folds, at) = (commit.folds, commit.at);
         let bytes = bytes + more;
         let step = Step { head, events, folds, at, encoded, artifacts, run, is_unindexed, accept_expires, bytes };
@@ -223,35 +228,35 @@ impl Ledger<'_> {
         let columns = step.columns(task_no, unchanged, Chains::default(), None);
         let row = StepRow::of(&columns);
         let insert = &mut self.statements.insert_task;
-        insert.raw_bind_parameter(1, task_no)?;
-        insert.raw_bind_parameter(2, columns.head.id)?;
-        insert.raw_bind_parameter(3, scope_no)?;
-        insert.raw_bind_parameter(4, columns.head.context_id)?;
-        insert.raw_bind_parameter(5, columns.head.phase)?;
-        insert.raw_bind_parameter(6, columns.head.state)?;
-        insert.raw_bind_parameter(7, columns.head.status_at)?;
-        insert.raw_bind_parameter(8, columns.head.version)?;
-        insert.raw_bind_parameter(9, columns.head.seq)?;
-        insert.raw_bind_parameter(10, columns.head.turns)?;
-        insert.raw_bind_parameter(11, columns.head.turn)?;
-        insert.raw_bind_parameter(12, columns.head.fence)?;
-        insert.raw_bind_parameter(13, columns.head.attempt)?;
-        insert.raw_bind_parameter(14, columns.head.cancel_requested)?;
-        insert.raw_bind_parameter(15, columns.head.push_configs)?;
-        insert.raw_bind_parameter(16, columns.head.deadline)?;
-        insert.raw_bind_parameter(17, columns.head.artifacts)?;
-        insert.raw_bind_parameter(18, columns.story_version)?;
-        insert.raw_bind_parameter(19, columns.artifact_version)?;
-        insert.raw_bind_parameter(20, columns.status_version)?;
-        insert.raw_bind_parameter(21, columns.head.running)?;
-        insert.raw_bind_parameter(22, columns.holder)?;
-        insert.raw_bind_parameter(23, columns.lease_until)?;
-        insert.raw_bind_parameter(24, columns.run_at)?;
-        insert.raw_bind_parameter(25, columns.created_at)?;
-        insert.raw_bind_parameter(26, columns.closed_at)?;
-        insert.raw_bind_parameter(27, columns.checksum())?;
-        insert.raw_bind_parameter(28, columns.bytes)?;
-        if insert.raw_execute()? == 0 {
+        insert.bind(1, task_no)?;
+        insert.bind(2, columns.head.id)?;
+        insert.bind(3, scope_no)?;
+        insert.bind(4, columns.head.context_id)?;
+        insert.bind(5, columns.head.phase)?;
+        insert.bind(6, columns.head.state)?;
+        insert.bind(7, columns.head.status_at)?;
+        insert.bind(8, columns.head.version)?;
+        insert.bind(9, columns.head.seq)?;
+        insert.bind(10, columns.head.turns)?;
+        insert.bind(11, columns.head.turn)?;
+        insert.bind(12, columns.head.fence)?;
+        insert.bind(13, columns.head.attempt)?;
+        insert.bind(14, columns.head.cancel_requested)?;
+        insert.bind(15, columns.head.push_configs)?;
+        insert.bind(16, columns.head.deadline)?;
+        insert.bind(17, columns.head.artifacts)?;
+        insert.bind(18, columns.story_version)?;
+        insert.bind(19, columns.artifact_version)?;
+        insert.bind(20, columns.status_version)?;
+        insert.bind(21, columns.head.running)?;
+        insert.bind(22, columns.holder)?;
+        insert.bind(23, columns.lease_until)?;
+        insert.bind(24, columns.run_at)?;
+        insert.bind(25, columns.created_at)?;
+        insert.bind(26, columns.closed_at)?;
+        insert.bind(27, columns.checksum())?;
+        insert.bind(28, columns.bytes)?;
+        if insert.execute()? == 0 {
             return Ok(None);
         }
         self.last_task_no = task_no;
@@ -276,36 +281,36 @@ impl Ledger<'_> {
             || head.cancel_requested != old.cancel_requested
             || Run { lease_until: None, ..run } != Run { lease_until: None, ..old.run };
         let update = &mut self.statements.update_task[usize::from(listing_changes)][usize::from(run_changes)];
-        update.raw_bind_parameter(1, task_no)?;
-        update.raw_bind_parameter(2, columns.head.version)?;
-        update.raw_bind_parameter(3, columns.head.seq)?;
-        update.raw_bind_parameter(4, columns.head.turns)?;
-        update.raw_bind_parameter(5, columns.head.turn)?;
-        update.raw_bind_parameter(6, columns.head.fence)?;
-        update.raw_bind_parameter(7, columns.head.attempt)?;
-        update.raw_bind_parameter(8, columns.head.push_configs)?;
-        update.raw_bind_parameter(9, columns.head.deadline)?;
-        update.raw_bind_parameter(10, columns.head.artifacts)?;
-        update.raw_bind_parameter(11, columns.story_version)?;
-        update.raw_bind_parameter(12, columns.artifact_version)?;
-        update.raw_bind_parameter(13, columns.status_version)?;
-        update.raw_bind_parameter(14, columns.lease_until)?;
-        update.raw_bind_parameter(15, columns.updated_at)?;
-        update.raw_bind_parameter(16, columns.closed_at)?;
-        update.raw_bind_parameter(17, columns.checksum())?;
-        update.raw_bind_parameter(25, columns.bytes)?;
+        update.bind(1, task_no)?;
+        update.bind(2, columns.head.version)?;
+        update.bind(3, columns.head.seq)?;
+        update.bind(4, columns.head.turns)?;
+        update.bind(5, columns.head.turn)?;
+        update.bind(6, columns.head.fence)?;
+        update.bind(7, columns.head.attempt)?;
+        update.bind(8, columns.head.push_configs)?;
+        update.bind(9, columns.head.deadline)?;
+        update.bind(10, columns.head.artifacts)?;
+        update.bind(11, columns.story_version)?;
+        update.bind(12, columns.artifact_version)?;
+        update.bind(13, columns.status_version)?;
+        update.bind(14, columns.lease_until)?;
+        update.bind(15, columns.updated_at)?;
+        update.bind(16, columns.closed_at)?;
+        update.bind(17, columns.checksum())?;
+        update.bind(25, columns.bytes)?;
         if listing_changes {
-            update.raw_bind_parameter(18, columns.head.phase)?;
-            update.raw_bind_parameter(19, columns.head.state)?;
-            update.raw_bind_parameter(20, columns.head.status_at)?;
+            update.bind(18, columns.head.phase)?;
+            update.bind(19, columns.head.state)?;
+            update.bind(20, columns.head.status_at)?;
         }
         if run_changes {
-            update.raw_bind_parameter(21, columns.head.running)?;
-            update.raw_bind_parameter(22, columns.holder)?;
-            update.raw_bind_parameter(23, columns.run_at)?;
-            update.raw_bind_parameter(24, columns.head.cancel_requested)?;
+            update.bind(21, columns.head.running)?;
+            update.bind(22, columns.holder)?;
+            update.bind(23, columns.run_at)?;
+            update.bind(24, columns.head.cancel_requested)?;
         }
-        update.raw_execute()?;
+        update.execute()?;
         if enters_indexes {
             self.unindexed.set(task_no, false);
         }
@@ -338,17 +343,17 @@ impl Ledger<'_> {
             accept_expires: step.accept_expires.map(Timestamp::as_ms),
             ..log_columns(task_no, step.head, step.events, before, step.at)
         };
-        self.statements.insert_log.execute((
-            columns.log_no,
-            columns.last_seq,
-            columns.visible,
-            columns.prev_story,
-            columns.prev_artifact,
-            columns.at,
-            &*step.encoded.record,
-            columns.accept_expires,
-            columns.checksum(step.encoded.record_hash),
-        ))?;
+        let insert = &mut self.statements.insert_log;
+        insert.bind(1, columns.log_no)?;
+        insert.bind(2, columns.last_seq)?;
+        insert.bind(3, columns.visible)?;
+        insert.bind(4, columns.prev_story)?;
+        insert.bind(5, columns.prev_artifact)?;
+        insert.bind(6, columns.at)?;
+        insert.bind(7, &*step.encoded.record)?;
+        insert.bind(8, columns.accept_expires)?;
+        insert.bind(9, columns.checksum(step.encoded.record_hash))?;
+        insert.execute()?;
         self.count_rows(1, step.encoded.record.len());
         for chunk in &step.encoded.chunks {
             let columns = ChunkColumns {

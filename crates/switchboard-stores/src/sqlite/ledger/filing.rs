@@ -42,18 +42,18 @@ impl Ledger<'_> {
             ..log_columns(task_no, &commit.head, &commit.events, before.chains, commit.at)
         };
         let no = self.recent.last_no + 1;
-        self.statements.insert_recent.execute((
-            no,
-            columns.log_no,
-            columns.last_seq,
-            columns.visible,
-            columns.prev_story,
-            columns.prev_artifact,
-            columns.at,
-            &*encoded.record,
-            // The checksum that the commit will have in the log; until then it is valid for this row only.
-            columns.checksum(encoded.record_hash) ^ no,
-        ))?;
+        let insert = &mut self.statements.insert_recent;
+        insert.bind(1, no)?;
+        insert.bind(2, columns.log_no)?;
+        insert.bind(3, columns.last_seq)?;
+        insert.bind(4, columns.visible)?;
+        insert.bind(5, columns.prev_story)?;
+        insert.bind(6, columns.prev_artifact)?;
+        insert.bind(7, columns.at)?;
+        insert.bind(8, &*encoded.record)?;
+        // The checksum that the commit will have in the log; until then it is valid for this row only.
+        insert.bind(9, columns.checksum(encoded.record_hash) ^ no)?;
+        insert.execute()?;
         self.count_rows(1, encoded.record.len());
         let rows = self.recent.add(task_no, commit, bytes);
         let chains = before.chains.after(version, &commit.events, commit.folds);
