@@ -294,7 +294,8 @@ impl Tables {
 
     fn change(&mut self, key: DeliveryKey, change: impl FnOnce(&mut Webhook, u64) -> bool) -> bool {
         let Some(task_key) = self.webhooks.get(&key).copied() else { return false };
-        let Some(Record { head, webhooks, .. }) = self.records.get_mut(&task_key) else { return false };
+        let Some(record) = self.records.get_mut(&task_key) else { return false };
+        let Record { head, webhooks, .. } = &mut **record;
         let Some(webhook) = webhooks.iter_mut().find(|webhook| webhook.key == key) else { return false };
         let was_due = webhook.claimable_at;
         if !change(webhook, head.seq) {

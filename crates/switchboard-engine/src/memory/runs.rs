@@ -89,7 +89,7 @@ impl Tables {
     /// Runs that no process holds, in the order in which they became due.
     fn due(&self, now: Timestamp) -> impl Iterator<Item = (TaskKey, &Record)> {
         let due = self.runs.iter().take_while(move |(at, _)| *at <= now);
-        due.filter_map(|(_, key)| Some((*key, self.records.get(key)?)))
+        due.filter_map(|(_, key)| Some((*key, &**self.records.get(key)?)))
     }
 
     pub(super) fn renew_leases(&mut self, held: &[(TaskKey, u64)], lease_ms: u32, now: Timestamp) -> Vec<TaskKey> {
