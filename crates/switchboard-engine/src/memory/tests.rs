@@ -79,21 +79,6 @@ mod contract {
     crate::shared_store_contract!(make);
 
     #[tokio::test]
-    async fn a_full_store_lets_a_few_of_its_oldest_tasks_go_at_once() {
-        const TASKS_MAX: usize = 2 * 128;
-        let subject = InMemory::holding(TASKS_MAX);
-        let mut ids = Vec::new();
-        for number in 0..=TASKS_MAX {
-            ids.push(RecordWriter::completed(&subject, &format!("t{number}")).await.head.id.clone());
-            subject.clock.advance_ms(1);
-        }
-        for (number, id) in ids.iter().enumerate() {
-            let is_kept = subject.store.head(&anyone(), id).await.unwrap().is_some();
-            assert_eq!(is_kept, number >= 2, "{number}");
-        }
-    }
-
-    #[tokio::test]
     async fn a_full_store_lets_the_oldest_closed_task_go() {
         let subject = InMemory::holding(3);
         let active = RecordWriter::opened(&subject, "t1").await;
