@@ -20,7 +20,9 @@ mod reply;
 mod security;
 mod task;
 
-use super::json::NameOrNumber;
+use serde::Serialize;
+
+use super::json::{NameOrNumber, append};
 use crate::model::{Role, TaskState};
 
 pub(in crate::dialect) use call::{BareParams, ListTasksParams, PushParams, SendParams, TaskParams};
@@ -32,13 +34,17 @@ pub use call::{write_call, write_send};
 pub use card::{read_card, write_card_0_3, write_card_1_0};
 pub use error::{ReceivedError, read_error, write_http_error, write_rpc_error};
 pub use http::write_http_call;
-pub use reply::{
-    read_push_config, read_reply, read_task, read_update, write_message, write_reply, write_task, write_update,
-};
+pub use message::write_message;
+pub use reply::{read_push_config, read_reply, read_task, read_update, write_reply, write_task, write_update};
 pub use task::ends_stream;
 
 #[cfg(feature = "protobuf")]
 pub(in crate::dialect) use card::{is_of_0_3, list_interfaces_of_0_3};
+
+/// Appends an object of this form. Nothing in a form can fail to be written.
+fn put<T: Serialize>(out: &mut Vec<u8>, form: &T) {
+    append(out, form).expect("every key of a form is a text");
+}
 
 /// One JSON form of A2A.
 #[derive(Debug)]

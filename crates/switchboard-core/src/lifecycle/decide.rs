@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Event, Head, Inbound, Phase};
+use super::{Event, Head, Inbound, Phase, WriteMode};
 use crate::error::ProtocolError;
 use crate::model::{Artifact, ContextId, Json, Message, Part, TaskState, Timestamp, content_bytes, outweighs};
 
@@ -85,17 +85,6 @@ pub struct ArtifactWrite {
     /// Completes the task in the same commit, if the end of the turn would. If a message waits, a cancel was asked for or the
     /// task is paused, the turn goes on until its agent returns.
     pub completes: bool,
-}
-
-/// What a write does to what its artifact holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteMode {
-    Replace,
-    /// Extends the artifact. If an earlier run of the same turn wrote to it last, the write replaces instead.
-    Append,
-    /// Extends what the turn's last checkpoint recorded of the artifact; if it recorded nothing, the write replaces. Refused
-    /// while the artifact holds anything else: the run restores it first, see [`super::Restoration`].
-    Resume,
 }
 
 #[derive(Clone, Debug)]

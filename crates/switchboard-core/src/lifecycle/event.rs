@@ -10,7 +10,6 @@
 
 use std::sync::Arc;
 
-use super::WriteMode;
 use crate::model::redact::OWN_ANSWERS;
 use crate::model::{
     AgentName, Artifact, ArtifactId, ArtifactUpdate, ContextId, Dialect, Json, Message, StatusUpdate, Task, TaskId,
@@ -511,6 +510,17 @@ impl Folded {
             Event::CancelRequested { .. } | Event::Claimed { .. } | Event::TurnEnded => {}
         }
     }
+}
+
+/// What a write does to what its artifact holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteMode {
+    Replace,
+    /// Extends the artifact. If an earlier run of the same turn wrote to it last, the write replaces instead.
+    Append,
+    /// Extends what the turn's last checkpoint recorded of the artifact; if it recorded nothing, the write replaces. Refused
+    /// while the artifact holds anything else: the run restores it first, see [`super::Restoration`].
+    Resume,
 }
 
 /// Collects the writes to one artifact, oldest first.

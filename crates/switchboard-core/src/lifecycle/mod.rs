@@ -6,11 +6,11 @@ mod decide;
 mod event;
 
 pub use decide::{
-    ArtifactWrite, Bounds, Command, Opening, Refusal, RunCommand, StatusWrite, TurnEnd, WriteMode, decide, decide_onto,
+    ArtifactWrite, Bounds, Command, Opening, Refusal, RunCommand, StatusWrite, TurnEnd, decide, decide_onto,
 };
 pub use event::{
     ArtifactHead, AtCheckpoint, Event, Folded, Head, Inbound, Phase, Restoration, RestoredPiece, StreamEnd, StreamKind,
-    after_state, is_needed_to_fold, updates,
+    WriteMode, after_state, is_needed_to_fold, updates,
 };
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! list items whatever is sent, and report a wrong type as serde does; [`parse_object`] finds out which field it was.
 
 use std::borrow::Cow;
-use std::fmt::{self, Arguments};
+use std::fmt;
 use std::marker::PhantomData;
 
 use base64::Engine as _;
@@ -16,7 +16,6 @@ use serde_json::value::RawValue;
 
 use crate::model::{Json, Timestamp};
 
-use super::Check;
 use super::scan::plain_text;
 use super::ser::{PLAIN, RAW};
 
@@ -286,36 +285,39 @@ pub enum LazyMember<'a, T> {
     Own(T),
 }
 
+/// Why a member cannot be read.
+pub struct MemberFault {
+    /// Where in the member, such as `.parts[2]`; empty if it is the member itself.
+    pub below: String,
+    pub description: String,
+}
+
 impl<'a, T: Deserialize<'a>> LazyMember<'a, T> {
-    /// Reads the member, which stands at `at`.
-    pub fn read(self, check: &mut Check<'_>, at: Arguments<'_>) -> Option<T> {
+    /// Reads the member.
+    pub fn read(self) -> Result<T, MemberFault> {
         let text = match self {
-            Self::Own(own) => return Some(own),
+            Self::Own(own) => return Ok(own),
             Self::Sent(text) => text,
         };
         // Most of them are words, for which a reader of JSON need not be set up again.
         if let Some(word) = plain_text(text)
             && let Ok(own) = T::deserialize(BorrowedStrDeserializer::<de::value::Error>::new(word))
         {
-            return Some(own);
+            return Ok(own);
         }
-        match serde_json::from_str(text) {
-            Ok(own) => Some(own),
-            Err(error) => {
-                let mut reader = serde_json::Deserializer::from_str(text);
-                let (path, description) = match serde_path_to_error::deserialize::<_, T>(&mut reader) {
-                    Ok(_) => (".".to_owned(), error.to_string()),
-                    Err(traced) => (traced.path().to_string(), traced.inner().to_string()),
-                };
-                let path = match path.as_str() {
-                    "." => String::new(),
-                    path if path.starts_with('[') => excerpt(path, 256),
-                    path => format!(".{}", excerpt(path, 256)),
-                };
-                check.violation(format_args!("{at}{path}"), excerpt(without_position(&description), 256));
-                None
-            }
-        }
+        serde_json::from_str(text).map_err(|error| {
+            let mut reader = serde_json::Deserializer::from_str(text);
+            let (path, description) = match serde_path_to_error::deserialize::<_, T>(&mut reader) {
+                Ok(_) => (".".to_owned(), error.to_string()),
+                Err(traced) => (traced.path().to_string(), traced.inner().to_string()),
+            };
+            let below = match path.as_str() {
+                "." => String::new(),
+                path if path.starts_with('[') => excerpt(path, 256),
+                path => format!(".{}", excerpt(path, 256)),
+            };
+            MemberFault { below, description: excerpt(without_position(&description), 256) }
+        })
     }
 }
 

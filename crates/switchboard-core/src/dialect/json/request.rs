@@ -96,7 +96,7 @@ impl<'l> Check<'l> {
         field: Arguments<'_>,
         member: Option<LazyMember<'a, T>>,
     ) -> Option<T> {
-        member.and_then(|member| member.read(self, field))
+        member?.read().map_err(|fault| self.violation(format_args!("{field}{}", fault.below), fault.description)).ok()
     }
 
     /// The converted value, or everything that was wrong on the way to it.

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::call::{ListTasks, Request, SendMessage};
-use crate::dialect::json::{Check, Int, LazyMember, List, NameOrNumber, Obj, Raw, Text, append};
+use crate::dialect::json::{Check, Int, LazyMember, List, NameOrNumber, Obj, Raw, Text};
 use crate::model::{self, ConfigId, Role, TaskId, TaskState};
 
 use super::message::{Message, texts_of};
 use super::push::{PushConfig, WrittenConfig};
-use super::{PartForm, PushForm, Spelling};
+use super::{PartForm, PushForm, Spelling, put};
 
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -178,8 +178,7 @@ impl<'a> SendParams<'a> {
         let message = match self.message {
             Some(Obj(mut message)) => {
                 if spelling.parts == PartForm::Kind {
-                    let mut beside =
-                        |name, text: Option<LazyMember<'a, Text<'a>>>| text?.read(check, format_args!("{name}"));
+                    let mut beside = |name, text| check.only(format_args!("{name}"), text);
                     message.message_id = message.message_id.or_else(|| beside("messageId", self.message_id));
                     message.context_id = message.context_id.or_else(|| beside("contextId", self.context_id));
                 }
@@ -215,7 +214,7 @@ impl<'a> Configuration<'a> {
             PushForm::OfTask => ("pushNotificationConfig", self.push_notification_config),
             PushForm::Resource => ("pushNotification", self.push_notification),
         };
-        let config = config.and_then(|config| config.read(check, format_args!("configuration.{name}")));
+        let config = check.only(format_args!("configuration.{name}"), config);
         send.push_config = config.map(|config| config.0.read(check, format_args!("configuration.{name}."), spelling).1);
         let history_length = check.history_length(format_args!("configuration.historyLength"), self.history_length);
         send.history_length = match spelling.push {
@@ -227,7 +226,7 @@ impl<'a> Configuration<'a> {
             PushForm::Flat => ("returnImmediately", self.return_immediately),
             PushForm::OfTask | PushForm::Resource => ("blocking", self.blocking),
         };
-        let flag = flag.and_then(|flag| flag.read(check, format_args!("configuration.{name}")));
+        let flag = check.only(format_args!("configuration.{name}"), flag);
         send.return_immediately = match spelling.push {
             PushForm::Flat => flag.unwrap_or_default(),
             // The schema leaves open what an absent flag means. Waiting is what most servers of its time did.
@@ -366,9 +365,4 @@ impl<'a> PushParams<'a> {
             }
         }
     }
-}
-
-/// Appends an object of this form. Nothing in a form can fail to be written.
-pub(super) fn put<T: Serialize>(out: &mut Vec<u8>, form: &T) {
-    append(out, form).expect("every key of a form is a text");
 }

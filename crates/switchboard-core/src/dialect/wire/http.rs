@@ -6,9 +6,9 @@ use crate::dialect::outgoing::{OutgoingCall, Transport, WrittenCall, push_segmen
 use crate::error::ProtocolError;
 use crate::model::{ConfigId, TaskId};
 
-use super::call::{BareParams, put, write_call, write_send};
+use super::call::{BareParams, write_call, write_send};
 use super::push::{CreateConfig, WrittenConfig};
-use super::{PushForm, Spelling};
+use super::{PushForm, Spelling, put};
 use crate::dialect::json::{Raw, Text};
 
 /// A call as it is sent over the transport that it names.

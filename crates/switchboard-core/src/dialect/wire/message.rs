@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{PartForm, Spelling, data_part};
+use super::{PartForm, Spelling, data_part, put};
 use crate::dialect::json::{Base64, Check, LazyMember, List, NameOrNumber, Obj, Raw, Text, excerpt, present_raw};
 use crate::model::{self, PartContent, PartDetails, Role};
 
@@ -39,13 +39,18 @@ pub(super) struct Message<'a> {
     reference_task_ids: Option<List<Text<'a>>>,
 }
 
+/// Writes a message.
+pub fn write_message(message: &model::Message, spelling: &Spelling, out: &mut Vec<u8>) {
+    put(out, &Message::of(message, spelling));
+}
+
 impl model::Message {
     /// All that the message says, as bytes: equal messages have equal ones, and others have others. It is the message in the
     /// JSON of 1.0, and stays that: repeats of a send are recognised by its digest, also after an upgrade.
     #[must_use]
     pub fn canonical(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
-        super::write_message(self, &super::V1_0, &mut out);
+        write_message(self, &super::V1_0, &mut out);
         out
     }
 }
@@ -89,7 +94,7 @@ impl<'a> Message<'a> {
     /// Reads the message that stands at `at`.
     pub(super) fn read(self, check: &mut Check<'_>, at: Arguments<'_>, spelling: &Spelling) -> model::Message {
         let kind = self.kind.filter(|_| !spelling.wraps);
-        let kind = kind.and_then(|kind| kind.read(check, format_args!("{at}.kind")));
+        let kind = check.only(format_args!("{at}.kind"), kind);
         if let Some(Text(kind)) = kind.as_ref().filter(|kind| kind.0 != "message") {
             let description = format!("is {}; a message is of kind message", excerpt(kind, 64));
             check.violation(format_args!("{at}.kind"), description);
@@ -118,7 +123,7 @@ impl<'a> Message<'a> {
                 }
                 PartForm::Nested => {
                     let is_sent = self.content.is_some();
-                    let content = self.content.and_then(|content| content.read(check, format_args!("{at}.content")));
+                    let content = check.only(format_args!("{at}.content"), self.content);
                     match content.is_none() && is_sent {
                         // Its violation has been reported already.
                         true => Vec::new(),
@@ -342,8 +347,8 @@ impl<'a> Part<'a> {
 
     /// Whether a part says what it is, and is that: exactly one of text, file and data, under the name of its kind.
     fn check_kind(&mut self, check: &mut Check<'_>, at: Arguments<'_>) {
-        let kind = self.kind.take().and_then(|kind| kind.read(check, format_args!("{at}.kind")));
-        let old_kind = self.old_kind.take().and_then(|kind| kind.read(check, format_args!("{at}.type")));
+        let kind = check.only(format_args!("{at}.kind"), self.kind.take());
+        let old_kind = check.only(format_args!("{at}.type"), self.old_kind.take());
         let held = [
             ("text", self.text.is_some()),
             ("file", self.file.is_some()),
@@ -422,8 +427,7 @@ impl<'a> Part<'a> {
 
     /// Reads a file whose members for bytes and for a URL have these names.
     fn read_file(self, check: &mut Check<'_>, at: Arguments<'_>, [bytes, uri]: [&str; 2]) -> model::Part {
-        let Some(Obj(file)) = self.file.and_then(|file| file.read(check, format_args!("{at}.file"))).map(|file| *file)
-        else {
+        let Some(Obj(file)) = check.only(format_args!("{at}.file"), self.file).map(|file| *file) else {
             return model::Part::text(String::new());
         };
         let at_file = format_args!("{at}.file");

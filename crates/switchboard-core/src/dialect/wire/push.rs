@@ -160,9 +160,9 @@ impl<'a> PushConfig<'a> {
     ) -> (Option<String>, model::PushConfig) {
         // In 0.3 both stand beside it.
         let own = |member: Option<LazyMember<'a, Text<'a>>>| member.filter(|_| spelling.push == PushForm::Flat);
-        let tenant = own(self.tenant).and_then(|tenant| tenant.read(check, format_args!("{at}tenant")));
+        let tenant = check.only(format_args!("{at}tenant"), own(self.tenant));
         let tenant = check.id(format_args!("{at}tenant"), tenant);
-        let task_id = own(self.task_id).and_then(|id| id.read(check, format_args!("{at}taskId")));
+        let task_id = check.only(format_args!("{at}taskId"), own(self.task_id));
         let authentication = self.authentication.and_then(|Obj(authentication)| match spelling.push {
             PushForm::Flat => Some(authentication.read_one(check, at)),
             PushForm::OfTask | PushForm::Resource => authentication.read_list(check, at),
@@ -201,7 +201,7 @@ impl<'a> PushConfig<'a> {
 
 impl Authentication<'_> {
     fn read_one(self, check: &mut Check<'_>, at: Arguments<'_>) -> AuthenticationInfo {
-        let scheme = self.scheme.and_then(|scheme| scheme.read(check, format_args!("{at}authentication.scheme")));
+        let scheme = check.only(format_args!("{at}authentication.scheme"), self.scheme);
         let scheme = check.optional_line(format_args!("{at}authentication.scheme"), scheme);
         if scheme.is_none() {
             check.violation(format_args!("{at}authentication.scheme"), "is required and must not be empty");
@@ -213,7 +213,7 @@ impl Authentication<'_> {
     }
 
     fn read_list(self, check: &mut Check<'_>, at: Arguments<'_>) -> Option<AuthenticationInfo> {
-        let schemes = self.schemes.and_then(|list| list.read(check, format_args!("{at}authentication.schemes")));
+        let schemes = check.only(format_args!("{at}authentication.schemes"), self.schemes);
         let schemes = check.lines(format_args!("{at}authentication.schemes"), schemes);
         let credentials = check.optional_line(format_args!("{at}authentication.credentials"), self.credentials);
         let scheme = schemes.into_iter().find(|scheme| !scheme.is_empty());
@@ -238,11 +238,11 @@ fn read_name(name: &str) -> Option<(&str, &str)> {
 impl TaskPushConfig<'_> {
     /// Reads what a server says of a webhook.
     pub(super) fn read_reply(self, check: &mut Check<'_>, spelling: &Spelling) -> model::PushConfig {
-        let name = self.name.and_then(|name| name.read(check, format_args!("name")));
+        let name = check.only(format_args!("name"), self.name);
         let task_id = match (name.as_ref().and_then(|name| read_name(&name.0)), self.task_id) {
             (Some((task, _)), _) => TaskId::from(task),
             (None, sent) => {
-                let sent = sent.and_then(|id| id.read(check, format_args!("taskId")));
+                let sent = check.only(format_args!("taskId"), sent);
                 check.required_id(format_args!("taskId"), sent)
             }
         };

@@ -9,12 +9,11 @@ use crate::dialect::json::{Check, DecodeLimits, List, Obj, Raw, Text, read_body,
 use crate::error::ProtocolError;
 use crate::model::{self, Dialect, TaskView, Update};
 
-use super::call::put;
 use super::card::read_card;
 use super::message::Message;
 use super::push::{PushConfig, TaskPushConfig, WrittenConfig};
 use super::task::{ArtifactUpdate, StatusUpdate, StreamResponse, Task, Wrapped};
-use super::{PushForm, Spelling};
+use super::{PushForm, Spelling, put};
 
 /// All four members are always there: an empty token is how a client learns that this was the last page.
 #[derive(Deserialize, Serialize)]
@@ -57,11 +56,6 @@ pub fn write_task(view: &TaskView, spelling: &Spelling, out: &mut Vec<u8>) {
     // A small task takes about this much; one reservation then covers it.
     out.reserve(640);
     put(out, &Task::of(view, spelling));
-}
-
-/// Writes a message.
-pub fn write_message(message: &model::Message, spelling: &Spelling, out: &mut Vec<u8>) {
-    put(out, &Message::of(message, spelling));
 }
 
 /// Writes one update of a stream or a webhook.
