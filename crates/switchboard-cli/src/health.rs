@@ -23,7 +23,7 @@ pub(crate) async fn run(args: &HealthArgs, environment: &Environment, folder: &P
         None => {
             let layers = read_layers(&SettingFlags::default(), args.config.as_deref(), environment, folder);
             let (server, tls) = layers.server()?;
-            (local_url(&server, &tls), tls.cert.value)
+            (local_url(*server.listen, tls.cert.is_some()), tls.cert.value)
         }
     };
     let trust = match (&args.ca_cert, own_certificate) {

@@ -2,8 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::{ServerSettings, TlsSettings};
-
 pub(super) const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 /// Reads `ADDRESS:PORT`. The only host name that is accepted is `localhost`, because other names depend on DNS.
@@ -33,10 +31,10 @@ pub(super) fn parse_port(text: &str) -> Result<u16, String> {
     text.parse().map_err(|_| format!("expected a port from 0 to 65535, got {text:?}"))
 }
 
-/// The URL by which a server with these settings is reached on its own machine.
-pub(crate) fn local_url(server: &ServerSettings, tls: &TlsSettings) -> String {
-    let scheme = if tls.cert.is_some() { "https" } else { "http" };
-    format!("{scheme}://{}", reachable(*server.listen))
+/// The URL by which a server that listens there, with TLS or without, is reached on its own machine.
+pub(crate) fn local_url(listen: SocketAddr, with_tls: bool) -> String {
+    let scheme = if with_tls { "https" } else { "http" };
+    format!("{scheme}://{}", reachable(listen))
 }
 
 /// A port on all addresses is reached on this machine by the loopback one.

@@ -54,7 +54,7 @@ impl Reach {
         }
         let url = match &place.url {
             Some(url) => url.trim_end_matches('/').to_owned(),
-            None => local_url(&settings, &tls),
+            None => local_url(*settings.listen, tls.cert.is_some()),
         };
         let trust = match (&place.ca_cert, &tls.cert.value) {
             (Some(file), _) => Trust::Authorities(folder.join(file)),

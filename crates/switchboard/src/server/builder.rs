@@ -2,6 +2,7 @@
 
 pub(super) mod authentication;
 mod exposure;
+mod internal;
 
 use std::fmt;
 #[cfg(feature = "sqlite")]

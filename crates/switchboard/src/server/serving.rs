@@ -18,6 +18,7 @@ use super::host::Host;
 use super::parts::{Parts, short_key};
 use super::reloads::Reloads;
 use super::serve_error::{ServeError, ServeErrorKind};
+use super::telemetry::MetricsPage;
 use super::transport::listener::{Bound, listen};
 use super::transport::tls::Tls;
 use crate::agent_client::AgentClient;
@@ -180,7 +181,8 @@ impl Server {
 /// Sends the metrics of a server to its collector, if it has one.
 fn send_metrics_of(shared: &Arc<Shared>) {
     if let Some(telemetry) = &shared.telemetry {
-        telemetry.start_metrics(shared);
+        let page: Arc<dyn MetricsPage> = shared.clone();
+        telemetry.start_metrics(Arc::downgrade(&page), &shared.supervisor);
     }
 }
 

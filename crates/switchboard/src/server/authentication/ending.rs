@@ -3,7 +3,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,65 +12,9 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Timestamp;
 use switchboard_engine::supervisor::{PollWhenWoken, poll_when_woken};
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
 
 use super::Identity;
-
-/// Tells the streams of a credential that it was taken back. Clones tell of the same credential. Every two are equal: what a
-/// credential proves does not depend on it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Revocation(Vec<Arc<Revoked>>);
-
-#[derive(Debug, Default)]
-struct Revoked {
-    /// Read at each event; the other one only wakes.
-    flag: AtomicBool,
-    waker: CancellationToken,
-}
-
-impl PartialEq for Revocation {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Revocation {}
-
-impl Revocation {
-    /// Of a credential that can be taken back.
-    pub(crate) fn possible() -> Self {
-        Self(vec![Arc::default()])
-    }
-
-    pub(crate) fn revoke(&self) {
-        for revoked in &self.0 {
-            revoked.flag.store(true, Ordering::Release);
-            revoked.waker.cancel();
-        }
-    }
-
-    /// Of several credentials that are needed together.
-    pub(crate) fn and(&self, other: &Self) -> Self {
-        Self(self.0.iter().chain(&other.0).cloned().collect())
-    }
-
-    fn is_revoked(&self) -> bool {
-        self.0.iter().any(|revoked| revoked.flag.load(Ordering::Acquire))
-    }
-
-    async fn revoked(self) {
-        let mut waiting: Vec<BoxFuture<'static, ()>> = self
-            .0
-            .iter()
-            .map(|revoked| Box::pin(revoked.waker.clone().cancelled_owned()) as BoxFuture<'static, ()>)
-            .collect();
-        std::future::poll_fn(|cx| match waiting.iter_mut().any(|waiting| waiting.as_mut().poll(cx).is_ready()) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        })
-        .await;
-    }
-}
+use super::identity::Revocation;
 
 /// Told with which refusal a stream is ended whose answer had begun.
 pub(crate) type OnRefusal = Arc<dyn Fn(&ProtocolError) + Send + Sync>;
@@ -83,7 +26,7 @@ pub(crate) fn until_the_credential_ends(
     on_refusal: Option<OnRefusal>,
     then: impl FnOnce() -> (Timestamp, ProtocolError),
 ) -> UpdateStream {
-    if identity.expires.is_none() && identity.revocation.0.is_empty() {
+    if identity.expires.is_none() && !identity.revocation.is_possible() {
         return updates;
     }
     let (now, refusal) = then();

@@ -1,12 +1,13 @@
 //! What is known of a caller once it has proven who it is.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
-use switchboard_core::call::Owner;
+use switchboard_core::call::{BoxFuture, Owner};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Principal, Tenant, Timestamp};
-
-use super::ending::Revocation;
+use tokio_util::sync::CancellationToken;
 
 /// Who calls, and what the caller may do: what an [`Authenticator`](crate::Authenticator) finds out about a request.
 ///
@@ -126,5 +127,66 @@ impl Identity {
             Some(tenant) => Ok(Owner { tenant: tenant.clone(), principal }),
             None => Err(ProtocolError::PermissionDenied { reason: "the tenant is not one you may act for".to_owned() }),
         }
+    }
+}
+
+/// Tells the streams of a credential that it was taken back. Clones tell of the same credential. Every two are equal: what a
+/// credential proves does not depend on it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Revocation(Vec<Arc<Revoked>>);
+
+#[derive(Debug, Default)]
+struct Revoked {
+    /// Read at each event; the other one only wakes.
+    flag: AtomicBool,
+    waker: CancellationToken,
+}
+
+impl PartialEq for Revocation {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Revocation {}
+
+impl Revocation {
+    /// Of a credential that can be taken back.
+    pub(crate) fn possible() -> Self {
+        Self(vec![Arc::default()])
+    }
+
+    pub(crate) fn revoke(&self) {
+        for revoked in &self.0 {
+            revoked.flag.store(true, Ordering::Release);
+            revoked.waker.cancel();
+        }
+    }
+
+    /// Of several credentials that are needed together.
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        Self(self.0.iter().chain(&other.0).cloned().collect())
+    }
+
+    /// Whether the credential can be taken back at all.
+    pub(super) fn is_possible(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    pub(super) fn is_revoked(&self) -> bool {
+        self.0.iter().any(|revoked| revoked.flag.load(Ordering::Acquire))
+    }
+
+    pub(super) async fn revoked(self) {
+        let mut waiting: Vec<BoxFuture<'static, ()>> = self
+            .0
+            .iter()
+            .map(|revoked| Box::pin(revoked.waker.clone().cancelled_owned()) as BoxFuture<'static, ()>)
+            .collect();
+        std::future::poll_fn(|cx| match waiting.iter_mut().any(|waiting| waiting.as_mut().poll(cx).is_ready()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
     }
 }

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::audit::AuditEvent;
 
-use super::ending::Revocation;
+use super::identity::Revocation;
 use crate::jwt::Unverified;
 use crate::reloaded::{ListError, ListOfLines};
 use crate::server::uri::check_name;

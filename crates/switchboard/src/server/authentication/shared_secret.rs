@@ -19,7 +19,7 @@ use switchboard_engine::system::SystemClock;
 
 use super::Identity;
 use super::claims::Text;
-use super::ending::Revocation;
+use super::identity::Revocation;
 use super::org_secrets::{KnownSecrets, OrgSecrets, OrgSignature, SECRET_BYTES_MIN, TokenKey, check_secret};
 use crate::jwt::{Unverified, has_audience, is_name, seconds};
 use crate::reloaded::{ListError, ListOfLines as _, Reload, ReloadedList};

@@ -12,7 +12,7 @@ use switchboard_engine::ports::audit::AuditEvent;
 use switchboard_engine::sha256::sha256;
 
 use super::Identity;
-use super::ending::Revocation;
+use super::identity::Revocation;
 use super::verified::is_equal;
 use crate::reloaded::{ListError, ListOfLines, ReloadedList, reloads_by_itself};
 use crate::server::uri::{RESERVED, check_name};

@@ -3,12 +3,15 @@
 
 use std::fmt::Write as _;
 
+use switchboard_core::call::BoxFuture;
+use switchboard_core::model::Timestamp;
 use switchboard_engine::Readiness;
 
 use crate::server::edge::shared::Shared;
 use crate::server::operator::metrics::{
     BindingKind, Handshake, Operation, Outcome, REASONS, family, histogram, read, sample, single,
 };
+use crate::server::telemetry::MetricsPage;
 
 /// Everything that is counted; webhook endpoints by name only if asked for.
 pub(crate) async fn render(shared: &Shared, with_endpoints: bool) -> String {
@@ -38,6 +41,16 @@ pub(crate) async fn render(shared: &Shared, with_endpoints: bool) -> String {
         telemetry.write_metrics(&mut out);
     }
     out
+}
+
+impl MetricsPage for Shared {
+    fn page(&self) -> BoxFuture<'_, String> {
+        Box::pin(render(self, false))
+    }
+
+    fn counted_from(&self) -> Timestamp {
+        self.metrics.started_at
+    }
 }
 
 fn write_requests(out: &mut String, shared: &Shared) {

@@ -9,6 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request, StatusCode, Uri};
+use switchboard_core::call::BoxFuture;
+use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::{Clock, Ids, Tracer};
 use switchboard_engine::supervisor::{Kind, Supervisor};
 use switchboard_engine::system::{RandomIds, SystemClock, now_ns};
@@ -19,8 +21,6 @@ use super::encode::{self, Period, Resource};
 use super::read_metrics::read;
 use super::spans::SpanQueue;
 use crate::outbound::{AddressPolicy, Client, RequestLimits, retry_after_ms};
-use crate::server::edge::shared::Shared;
-use crate::server::operator::exposition::render;
 use crate::server::operator::metrics::{family, read as count_of, sample, single};
 use crate::server::serve_error::ServeError;
 
@@ -39,6 +39,15 @@ const OTLP_FLUSH_MAX: Duration = Duration::from_secs(3);
 
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 
+/// The metrics of a server.
+pub(crate) trait MetricsPage: Send + Sync {
+    /// What `/metrics` says, without the endpoints of webhooks.
+    fn page(&self) -> BoxFuture<'_, String>;
+
+    /// When the server began to count.
+    fn counted_from(&self) -> Timestamp;
+}
+
 /// The exporter of a server.
 pub(crate) struct Telemetry {
     settings: Otlp,
@@ -52,8 +61,8 @@ pub(crate) struct Telemetry {
     failures: [AtomicU64; 2],
     /// Whether the last request failed, so that the log says it once.
     is_failing: [std::sync::atomic::AtomicBool; 2],
-    /// What knows the metrics, once the server has an address.
-    shared: OnceLock<Weak<Shared>>,
+    /// Where the metrics are read, once the server has an address.
+    metrics: OnceLock<Weak<dyn MetricsPage>>,
 }
 
 #[derive(Clone, Copy)]
@@ -90,7 +99,7 @@ impl Telemetry {
             spans_lost: AtomicU64::new(0),
             failures: Default::default(),
             is_failing: Default::default(),
-            shared: OnceLock::new(),
+            metrics: OnceLock::new(),
         }))
     }
 
@@ -110,12 +119,12 @@ impl Telemetry {
     }
 
     /// Starts the loop that sends the metrics of a server.
-    pub(crate) fn start_metrics(self: &Arc<Self>, shared: &Arc<Shared>) {
-        if self.shared.set(Arc::downgrade(shared)).is_err() {
+    pub(crate) fn start_metrics(self: &Arc<Self>, metrics: Weak<dyn MetricsPage>, supervisor: &Supervisor) {
+        if self.metrics.set(metrics).is_err() {
             return;
         }
         let telemetry = self.clone();
-        shared.supervisor.spawn(Kind::Sweep, async move {
+        supervisor.spawn(Kind::Sweep, async move {
             let mut ticks = interval(telemetry.settings.interval);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             // The first one is at once, when nothing was counted yet.
@@ -150,10 +159,10 @@ impl Telemetry {
     }
 
     async fn send_metrics(&self, tries_max: u32) {
-        let Some(shared) = self.shared.get().and_then(Weak::upgrade) else { return };
-        let page = render(&shared, false).await;
-        let began_ns = u64::try_from(shared.metrics.started_at.as_ms()).unwrap_or_default().saturating_mul(1_000_000);
-        drop(shared);
+        let Some(metrics) = self.metrics.get().and_then(Weak::upgrade) else { return };
+        let page = metrics.page().await;
+        let began_ns = u64::try_from(metrics.counted_from().as_ms()).unwrap_or_default().saturating_mul(1_000_000);
+        drop(metrics);
         let body = encode::metrics(&self.resource, &read(&page), Period { began_ns, now_ns: now_ns() });
         self.send(Signal::Metrics, body, tries_max).await;
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Uri};
 
-pub(crate) use exporter::Telemetry;
+pub(crate) use exporter::{MetricsPage, Telemetry};
 
 /// How often metrics are sent unless it is set.
 const OTLP_INTERVAL_DEFAULT: Duration = Duration::from_secs(60);

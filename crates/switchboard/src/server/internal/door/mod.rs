@@ -16,7 +16,6 @@ use switchboard_engine::sha256::sha256;
 use tokio_util::sync::CancellationToken;
 
 use crate::random;
-use crate::server::ServerBuilder;
 use crate::server::uri::decode;
 
 /// The first segment of its paths.
@@ -154,15 +153,6 @@ impl Drop for DoorPass {
         if let Some(run) = run {
             run.ended.cancel();
         }
-    }
-}
-
-impl ServerBuilder {
-    /// Serves this door, for agents that start programs. Whoever has no token of a run at work is refused there.
-    #[must_use]
-    pub fn call_door(mut self, door: &CallDoor) -> Self {
-        self.call_door = Some(door.clone());
-        self
     }
 }
 
