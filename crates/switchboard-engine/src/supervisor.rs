@@ -4,14 +4,15 @@
 //! them is woken, and this polls a branch only after it was woken itself.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use pin_project_lite::pin_project;
 use switchboard_core::call::BoxFuture;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -37,6 +38,9 @@ struct Shared {
     draining: CancellationToken,
     /// Cancelled last: everything stops.
     stopping: CancellationToken,
+    /// Set before `draining` and `stopping` are cancelled, because asking a token takes a lock that all tasks share.
+    is_draining: AtomicBool,
+    is_stopping: AtomicBool,
     connections: TaskTracker,
     runs: TaskTracker,
     others: TaskTracker,
@@ -54,6 +58,8 @@ impl Supervisor {
         Self(Arc::new(Shared {
             draining: CancellationToken::new(),
             stopping: CancellationToken::new(),
+            is_draining: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
             connections: TaskTracker::new(),
             runs: TaskTracker::new(),
             others: TaskTracker::new(),
@@ -62,15 +68,8 @@ impl Supervisor {
 
     #[expect(clippy::disallowed_methods, reason = "this is the one place that spawns")]
     pub fn spawn(&self, kind: Kind, task: impl Future<Output = ()> + Send + 'static) {
-        let stopping = self.0.stopping.clone();
-        let task = async move {
-            let stopped = pin!(stopping.cancelled());
-            tokio::select! {
-                biased;
-                () = poll_when_woken(stopped) => {}
-                () = task => {}
-            }
-        };
+        let stopped = self.0.stopping.clone().cancelled_owned();
+        let task = UntilStopped { task, stopped, waits: false, shared: self.0.clone() };
         match kind {
             Kind::Connection => drop(self.0.connections.spawn(task)),
             Kind::Run => drop(self.0.runs.spawn(task)),
@@ -99,10 +98,11 @@ impl Supervisor {
 
     #[must_use]
     pub fn is_draining(&self) -> bool {
-        self.0.draining.is_cancelled()
+        self.0.is_draining.load(Ordering::Acquire)
     }
 
     pub fn begin_drain(&self) {
+        self.0.is_draining.store(true, Ordering::Release);
         self.0.draining.cancel();
     }
 
@@ -120,6 +120,7 @@ impl Supervisor {
 
     /// Stops and drops all remaining tasks.
     pub async fn stop(&self) {
+        self.0.is_stopping.store(true, Ordering::Release);
         self.0.stopping.cancel();
         for tracker in [&self.0.connections, &self.0.runs, &self.0.others] {
             tracker.close();
@@ -135,6 +136,32 @@ impl Supervisor {
     #[must_use]
     pub fn connections_alive(&self) -> usize {
         self.0.connections.len()
+    }
+}
+
+pin_project! {
+    /// A spawned task, which ends early when everything stops.
+    struct UntilStopped<F> {
+        #[pin]
+        task: F,
+        #[pin]
+        stopped: WaitForCancellationFutureOwned,
+        // Whether the token has the waker of the task, which is the same at every poll.
+        waits: bool,
+        shared: Arc<Shared>,
+    }
+}
+
+impl<F: Future<Output = ()>> Future for UntilStopped<F> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.project();
+        if (!*this.waits || this.shared.is_stopping.load(Ordering::Acquire)) && this.stopped.poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        *this.waits = true;
+        this.task.poll(cx)
     }
 }
 

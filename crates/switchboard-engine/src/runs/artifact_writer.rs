@@ -5,6 +5,9 @@
 //! that. The content at the checkpoint is read from the log, which keeps all commits while a task is open, and written
 //! again. If a run dies while doing so, the checkpoint is unchanged, and the next run does the same.
 
+use std::future::ready;
+
+use futures_util::future::Either;
 use serde::Serialize;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{
@@ -12,7 +15,7 @@ use switchboard_core::lifecycle::{
 };
 use switchboard_core::model::{Artifact, ArtifactId, Json, Part, PartContent};
 
-use super::turn::checkpoint_json;
+use super::turn::{Written, checkpoint_json};
 use super::{Turn, TurnError};
 use crate::ports::store::LoggedCommit;
 
@@ -220,6 +223,13 @@ impl ResumePoint {
 }
 
 impl Turn {
+    /// Begins an artifact that is written in chunks, or goes on with it after an interruption: see
+    /// [`ArtifactWriter::resume`].
+    #[must_use]
+    pub fn artifact_writer(&self) -> ArtifactWriter {
+        ArtifactWriter::new(self.clone(), self.next_artifact_id())
+    }
+
     /// Makes sure that an artifact holds what the last checkpoint recorded, and returns how to write to it next.
     pub(super) async fn resume_artifact(&self, id: &ArtifactId) -> Result<WriteMode, TurnError> {
         match self.find_artifact(id) {
@@ -285,18 +295,18 @@ impl Turn {
         self.write_artifact(artifact, mode, false, None).await
     }
 
-    pub(super) async fn write_artifact(
+    pub(super) fn write_artifact(
         &self,
         artifact: Artifact,
         mode: WriteMode,
         last_chunk: bool,
         checkpoint: Option<Json>,
-    ) -> Result<(), TurnError> {
-        if let Some(value) = &checkpoint {
-            self.check_checkpoint(value)?;
+    ) -> Written<'_> {
+        if let Some(Err(refused)) = checkpoint.as_ref().map(|value| self.check_checkpoint(value)) {
+            return Either::Left(ready(Err(refused)));
         }
         let artifact = artifact.into();
         let write = ArtifactWrite { artifact, mode, last_chunk, metadata: None, checkpoint, completes: false };
-        self.write(RunCommand::Artifact(write)).await
+        self.write(RunCommand::Artifact(write))
     }
 }

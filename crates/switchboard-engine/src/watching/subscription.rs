@@ -261,6 +261,10 @@ impl Subscription {
                 continue;
             }
             if let Some(frame) = this.ready.pop_front() {
+                if this.ready.is_empty() {
+                    // So that the next frame is put where this one was, and not into memory that is in no cache of the processor.
+                    this.ready.clear();
+                }
                 if this.ends_after(&frame) {
                     match frame.seq {
                         Some(seq) if this.following.waits && !is_terminal(&frame) => {

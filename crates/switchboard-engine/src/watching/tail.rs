@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::poll_fn;
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use switchboard_core::call::SharedUpdate;
@@ -23,6 +23,7 @@ use switchboard_core::model::{ContextId, Measure, TaskId, Update};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
+use super::readers::Readers;
 use crate::commit::Record;
 use crate::engine_state::EngineState;
 use crate::id_hash::{IdHash, SeededHash};
@@ -143,18 +144,7 @@ struct Ring {
     closing: bool,
     /// How often the record was reported closed without an update. A reader that waits for that reads the store again.
     replies: u64,
-    /// Readers by their numbers, so that adding and waking one does not depend on how many there are, and the order is
-    /// fixed.
-    readers: BTreeMap<u64, Reader>,
-    last_reader: u64,
-}
-
-/// A reader of the ring.
-struct Reader {
-    /// The last update it was given.
-    cursor: u64,
-    /// Set while it sleeps.
-    waker: Option<Waker>,
+    readers: Readers,
 }
 
 /// When the ring holds more updates than this, those that every reader has are dropped.
@@ -173,11 +163,7 @@ pub(crate) enum TailRead {
 impl Tail {
     /// Adds a reader that already has the updates up to `cursor`, and returns its number.
     pub(crate) fn reader(&self, cursor: u64) -> u64 {
-        self.update_quietly(|ring| {
-            ring.last_reader += 1;
-            ring.readers.insert(ring.last_reader, Reader { cursor, waker: None });
-            ring.last_reader
-        })
+        self.update_quietly(|ring| ring.readers.add(cursor))
     }
 
     pub(crate) fn scope(&self) -> &Scope {
@@ -224,16 +210,14 @@ impl Tail {
     /// Called when a reader is awake: it reads on without being woken.
     pub(crate) fn awake(&self, reader: u64) {
         self.update_quietly(|ring| {
-            if let Some(reader) = ring.readers.get_mut(&reader) {
+            if let Some(reader) = ring.readers.get_mut(reader) {
                 reader.waker = None;
             }
         });
     }
 
     pub(crate) fn forget(&self, reader: u64) {
-        self.update_quietly(|ring| {
-            ring.readers.remove(&reader);
-        });
+        self.update_quietly(|ring| ring.readers.remove(reader));
     }
 
     /// Ends the streams that follow this tail, once they have shown what is there.
@@ -326,7 +310,7 @@ impl Tail {
                 ring.last = seq;
             }
             if ring.updates.len() > UNREAD_MIN {
-                let shown = ring.readers.values().map(|reader| reader.cursor).min().unwrap_or(0);
+                let shown = ring.readers.slowest_cursor();
                 ring.let_go(shown);
             }
             while ring.updates.len() > updates_max || (ring.bytes > bytes_max && ring.updates.len() > 1) {
@@ -340,7 +324,7 @@ impl Tail {
     fn update(&self, change: impl FnOnce(&mut Ring)) {
         let (first, others) = self.update_quietly(|ring| {
             change(ring);
-            let mut sleepers = ring.readers.values_mut().filter_map(|reader| reader.waker.take());
+            let mut sleepers = ring.readers.all_mut().filter_map(|reader| reader.waker.take());
             (sleepers.next(), sleepers.collect::<Vec<_>>())
         });
         for waker in first.into_iter().chain(others) {
@@ -364,8 +348,8 @@ impl Ring {
         if cursor < self.floor {
             return Poll::Ready(TailRead::Behind);
         }
-        let is_alone = self.readers.len() == 1;
-        let Some(own) = self.readers.get_mut(&reader) else { return Poll::Ready(TailRead::Behind) };
+        let is_alone = self.readers.is_one();
+        let Some(own) = self.readers.get_mut(reader) else { return Poll::Ready(TailRead::Behind) };
         if cursor < self.last {
             own.cursor = self.last;
             if is_alone {

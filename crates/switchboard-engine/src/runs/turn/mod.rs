@@ -35,7 +35,7 @@ use crate::ports::store::TaskKey;
 use crate::ports::trace::{SpanKind, attribute};
 use crate::spans::OpenSpan;
 
-pub(super) use writes::checkpoint_json;
+pub(super) use writes::{Written, checkpoint_json};
 
 /// One message being worked on.
 #[derive(Clone)]

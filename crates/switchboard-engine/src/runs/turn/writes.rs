@@ -1,10 +1,13 @@
 //! What an agent writes while it works on a message: statuses, artifacts, questions, checkpoints and the end of its turn. All of it goes
 //! through [`Turn::write`], which keeps it in the stage of the turn or has the engine's only writer commit it.
 
+use std::future::{Ready, ready};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
+use futures_util::future::Either;
 use serde::Serialize;
+use switchboard_core::call::BoxFuture;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{
     ArtifactWrite, Command, Head, Refusal, RunCommand, StatusWrite, TurnEnd, WriteMode, decide_onto,
@@ -14,7 +17,11 @@ use switchboard_core::model::{Artifact, ArtifactId, Json, Message, Part, Role, T
 use super::Turn;
 use crate::commit::{Stage, WriteError};
 use crate::ports::store::OverStorage;
-use crate::runs::{ArtifactWriter, RunEnd, TurnError};
+use crate::runs::{RunEnd, TurnError};
+
+/// A write of the agent, which is done already if it is kept in the stage. The others are boxed: an agent's future reserves memory for
+/// everything that it may await, and touches most of it to write anything.
+pub(in crate::runs) type Written<'a> = Either<Ready<Result<(), TurnError>>, BoxFuture<'a, Result<(), TurnError>>>;
 
 /// A checkpoint as it is stored.
 pub(in crate::runs) fn checkpoint_json<T: Serialize + ?Sized>(value: &T) -> Result<Json, TurnError> {
@@ -60,13 +67,6 @@ impl Turn {
     /// As [`Turn::artifact`].
     pub async fn text_artifact(&self, text: impl Into<String>) -> Result<(), TurnError> {
         self.artifact(Artifact::new(self.next_artifact_id(), vec![Part::text(text)])).await
-    }
-
-    /// Begins an artifact that is written in chunks, or goes on with it after an interruption: see
-    /// [`ArtifactWriter::resume`].
-    #[must_use]
-    pub fn artifact_writer(&self) -> ArtifactWriter {
-        ArtifactWriter::new(self.clone(), self.next_artifact_id())
     }
 
     /// Answers with a text artifact and completes the task, both in one commit. Nothing can be written after this; if the next
@@ -184,7 +184,7 @@ impl Turn {
     }
 
     /// Ids of unnamed artifacts are the same in every attempt, so that a second attempt writes over the first.
-    fn next_artifact_id(&self) -> ArtifactId {
+    pub(in crate::runs) fn next_artifact_id(&self) -> ArtifactId {
         let ordinal = self.inner.artifacts_made.fetch_add(1, Ordering::Relaxed) + 1;
         // This is nearly always the id, so it is not formatted.
         if (self.inner.inbound.turn, ordinal) == (1, 1) {
@@ -210,15 +210,13 @@ impl Turn {
         }
     }
 
-    pub(in crate::runs) async fn write(&self, command: RunCommand) -> Result<(), TurnError> {
+    pub(in crate::runs) fn write(&self, command: RunCommand) -> Written<'_> {
         if self.inner.answered.load(Ordering::Relaxed) {
-            return Err(TurnError::Stopped);
+            return Either::Left(ready(Err(TurnError::Stopped)));
         }
         match self.stage_write(&command) {
-            Some(staged) => staged,
-            // Boxed, because an agent's future reserves memory for everything that it may await, and most of it is
-            // never awaited.
-            None => Box::pin(self.write_now(command)).await,
+            Some(staged) => Either::Left(ready(staged)),
+            None => Either::Right(Box::pin(self.write_now(command))),
         }
     }
 

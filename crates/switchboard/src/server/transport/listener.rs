@@ -243,36 +243,47 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedS
         });
         let connection = builder.serve_connection(TokioIo::new(socket), service);
         let mut connection = pin!(connection);
-        let drained = pin!(draining.cancelled());
-        let unread = pin!(unread_ends.cancelled());
-        let mut unread = poll_when_woken(unread);
-        let served = tokio::select! {
+        let must_end = pin!(async {
+            tokio::select! {
+                biased;
+                () = unread_ends.cancelled() => MustEnd::Unread,
+                () = draining.cancelled() => MustEnd::Drained,
+            }
+        });
+        let ended = tokio::select! {
             biased;
-            served = connection.as_mut() => served,
-            () = &mut unread => {
+            served = connection.as_mut() => Ok(served),
+            must_end = poll_when_woken(must_end) => Err(must_end),
+        };
+        let served = match ended {
+            Ok(served) => served,
+            Err(MustEnd::Unread) => {
                 tracing::debug!("connection ended: an answer was not read");
                 Ok(())
             }
             // Boxed, because most connections end otherwise, and need not reserve memory for it.
-            () = poll_when_woken(drained) => Box::pin(async {
-                let asked_late = sleep(FIRST_REQUEST_WAIT);
-                let mut asked_late = pin!(asked_late);
-                // A client that connected just before the server stopped is on its way to ask, and would be reset.
-                let ended = poll_fn(|cx| match connection.as_mut().poll(cx) {
-                    Poll::Ready(served) => Poll::Ready(Some(served)),
-                    Poll::Pending if has_asked.load(Relaxed) => Poll::Ready(None),
-                    Poll::Pending => asked_late.as_mut().poll(cx).map(|()| None),
-                });
-                if let Some(served) = ended.await {
-                    return served;
-                }
-                connection.as_mut().graceful_shutdown();
-                tokio::select! {
-                    biased;
-                    served = connection => served,
-                    () = unread => Ok(()),
-                }
-            }).await,
+            Err(MustEnd::Drained) => {
+                Box::pin(async {
+                    let asked_late = sleep(FIRST_REQUEST_WAIT);
+                    let mut asked_late = pin!(asked_late);
+                    // A client that connected just before the server stopped is on its way to ask, and would be reset.
+                    let ended = poll_fn(|cx| match connection.as_mut().poll(cx) {
+                        Poll::Ready(served) => Poll::Ready(Some(served)),
+                        Poll::Pending if has_asked.load(Relaxed) => Poll::Ready(None),
+                        Poll::Pending => asked_late.as_mut().poll(cx).map(|()| None),
+                    });
+                    if let Some(served) = ended.await {
+                        return served;
+                    }
+                    connection.as_mut().graceful_shutdown();
+                    tokio::select! {
+                        biased;
+                        served = connection => served,
+                        () = unread_ends.cancelled() => Ok(()),
+                    }
+                })
+                .await
+            }
         };
         if let Err(error) = served {
             if is_late_write(&*error) {
@@ -282,6 +293,14 @@ fn serve(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr, slot: OwnedS
         }
         drop(slot);
     });
+}
+
+/// Why a connection ends before its client closes it.
+enum MustEnd {
+    /// An answer was not read.
+    Unread,
+    /// The server stops.
+    Drained,
 }
 
 /// Whether a connection ended because its client did not read ([`WriteStall`]).
