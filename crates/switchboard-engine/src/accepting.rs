@@ -12,11 +12,13 @@ use switchboard_core::model::{
     AgentCard, AgentName, Dialect, Json, Message, PushConfig, TaskId, Timestamp, Vocabulary,
 };
 
-use crate::commit::{AppendError, Extras, Record, Stage, Step, WriteError, contended};
-use crate::engine_state::{EngineState, Registered};
+use crate::agents::Registered;
+use crate::commit::{AppendError, Extras, Stage, Step, WriteError, contended};
+use crate::engine_state::EngineState;
 use crate::ports::audit::{AuditEntry, AuditEvent, Decision};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
 use crate::push::put_config;
+use crate::record::Record;
 use crate::runs::{
     AgentFuture, AttachedRun, Background, Begun, Effects, Idempotency, Replies, Run, RunEnd, RunHold, RunSlot,
     RunStart, Turn, TurnStart, admitted, poll_once,
@@ -167,7 +169,7 @@ impl Acceptor<'_> {
         let engine = self.engine;
         let folded = Folded::empty(record.id.clone(), record.context_id.clone());
         let stage = Stage::begin(&before, folded, events, now);
-        let run_max = engine.run_max(self.agent, inbound.metadata.as_ref(), None);
+        let run_max = engine.run_max(self.agent.source.traits(), inbound.metadata.as_ref(), None);
         let start = TurnStart::first(record.clone(), inbound, &stage.head, run_max, background, now);
         let turn = Turn::staged(engine.clone(), start, stage);
         let mut future = self.agent.source.start(turn.clone());
@@ -261,7 +263,7 @@ impl Acceptor<'_> {
         }
         let mut message = accepted_message(record, folded, events, opened);
         if let Some(self_fire) = self.engine.self_fire.as_ref().filter(|_| enqueues) {
-            self_fire.fire(self.engine, &message.record).await;
+            self_fire.fire(&self.engine.supervisor, &message.record, self.engine.now()).await;
         } else if begins {
             let stored = &message.stored;
             let background = self.engine.background(self.agent, &self.scope, stored).await;
@@ -463,7 +465,7 @@ pub(crate) fn check(
         engine.webhook.check(&config.url).map_err(|why| ProtocolError::invalid(field(), why))?;
     }
     if !caller.dialect.rules().asks_for_at_most {
-        engine.check_asked_run_time(agent, send.metadata.as_ref())?;
+        engine.check_asked_run_time(agent.source.traits(), send.metadata.as_ref())?;
     }
     if !caller.dialect.rules().tells_modes {
         return Ok(());

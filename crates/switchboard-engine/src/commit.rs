@@ -3,116 +3,23 @@
 //! again, a limited number of times. After that the followers in this process get the events, and other processes get a
 //! hint. A commit that ends a task logs one line.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use switchboard_core::call::BoxFuture;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Phase, Refusal, decide, is_needed_to_fold};
-use switchboard_core::model::{ContextId, TaskId, TaskState, Timestamp};
-use tokio::sync::futures::Notified;
-use tokio::sync::{Notify, SetOnce};
+use switchboard_core::model::{TaskId, TaskState, Timestamp};
 
 use crate::engine_state::{Counters, EngineState};
 use crate::escaped::Escaped;
 use crate::ports::audit::AuditEntry;
 use crate::ports::store::{
-    Accept, Accepted, Commit, CommitError, LeaseChange, OverStorage, PushChange, Scope, StoreError, StoredHead, Target,
-    TaskKey,
+    Accept, Accepted, Commit, CommitError, LeaseChange, OverStorage, PushChange, StoreError, Target, TaskKey,
 };
 use crate::ports::trace::attribute;
 use crate::ports::{Hint, News};
-use crate::spans::RecordTrace;
-
-/// One record as this process last saw it. The head may be out of date; every commit checks its version.
-pub(crate) struct Record {
-    pub(crate) scope: Scope,
-    pub(crate) id: TaskId,
-    pub(crate) context_id: ContextId,
-    key: SetOnce<TaskKey>,
-    head: Mutex<Arc<Head>>,
-    /// When the record was opened. A stored record whose id a client chose does not say so; it has the time of its newest status.
-    opened_at: Timestamp,
-    /// Why its run failed, as one word for the log.
-    failed_by: OnceLock<&'static str>,
-    /// Notified when a commit of this process has settled the record.
-    settled: Notify,
-    /// Where in a trace the newest work on the record belongs.
-    pub(crate) trace: RecordTrace,
-}
-
-impl Record {
-    pub(crate) fn unopened(scope: Scope, id: TaskId, context_id: ContextId, opened_at: Timestamp) -> Self {
-        let head = Head::unopened(id.clone(), context_id.clone(), scope.agent.clone());
-        let head = Mutex::new(Arc::new(head));
-        Self {
-            scope,
-            id,
-            context_id,
-            key: SetOnce::new(),
-            head,
-            opened_at,
-            failed_by: OnceLock::new(),
-            settled: Notify::new(),
-            trace: RecordTrace::default(),
-        }
-    }
-
-    pub(crate) fn stored(stored: StoredHead) -> Self {
-        let StoredHead { key, scope, head } = stored;
-        let (id, context_id) = (head.id.clone(), head.context_id.clone());
-        let opened_at = minted_at(id.as_str()).unwrap_or(head.status_at);
-        let (key, head) = (SetOnce::new_with(Some(key)), Mutex::new(head));
-        let (failed_by, settled, trace) = (OnceLock::new(), Notify::new(), RecordTrace::default());
-        Self { scope, id, context_id, key, head, opened_at, failed_by, settled, trace }
-    }
-
-    /// Notes why the run is about to fail the task, as one word for the log.
-    pub(crate) fn fails_by(&self, reason: &'static str) {
-        let _ = self.failed_by.set(reason);
-    }
-
-    /// Why the task failed. No reason is noted if the agent itself set the failed status.
-    pub(crate) fn failed_by(&self) -> &'static str {
-        self.failed_by.get().copied().unwrap_or("failed")
-    }
-
-    pub(crate) fn head(&self) -> Arc<Head> {
-        self.head.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    pub(crate) fn with_head<T>(&self, read: impl FnOnce(&Head) -> T) -> T {
-        read(&self.head.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// None until the first commit.
-    pub(crate) fn key(&self) -> Option<TaskKey> {
-        self.key.get().copied()
-    }
-
-    /// Waits for the first commit.
-    pub(crate) async fn committed(&self) {
-        self.key.wait().await;
-    }
-
-    /// Keeps the newer of two heads, because the answers to two commits may arrive in either order.
-    fn saw(&self, head: Arc<Head>) {
-        let is_settled = head.is_settled();
-        let mut known = self.head.lock().unwrap_or_else(PoisonError::into_inner);
-        if head.version > known.version {
-            *known = head;
-        }
-        drop(known);
-        if is_settled {
-            self.settled.notify_waiters();
-        }
-    }
-
-    /// Resolves when the next commit of this process settles the record. Commits before the first poll are not noticed.
-    pub(crate) fn settles(&self) -> Notified<'_> {
-        self.settled.notified()
-    }
-}
+use crate::record::Record;
 
 /// Events that were decided together, with the head they were decided on and the head after them.
 pub(crate) struct Step {
@@ -280,7 +187,7 @@ impl EngineState {
     ) -> impl Future<Output = Result<(), AppendError>> + Send + 'a {
         let (events, at) = (step.events.clone(), step.at);
         let ends = step.after.is_closed() && !(step.before.state.is_terminal() && step.before.version > 0);
-        let span = self.commit_span(&record.trace);
+        let span = self.tracer.as_ref().and_then(|tracer| record.trace.commit_span(tracer));
         let (asked, head, first_seq) = self.ask_store(record, step, fence, extras);
         async move {
             let answered = asked.await;
@@ -366,13 +273,15 @@ impl EngineState {
     ) -> Result<(), AppendError> {
         match answered {
             Ok(key) => {
-                let _ = record.key.set(key);
+                record.is_stored_as(key);
                 let push_waits = head.push_configs > 0;
                 let (seq, has_replied, running) = (head.seq, head.phase == Phase::Replied, head.running);
                 record.saw(head);
                 self.health.commit_failed.store(false, Ordering::Relaxed);
                 if seq >= first_seq || has_replied {
-                    self.tails.feed(&record.id, &record.context_id, first_seq, events);
+                    if let Some(tail) = record.tail().or_else(|| self.tails.find(&record.id)) {
+                        tail.take_commit(&record.context_id, first_seq, events);
+                    }
                     let news = if has_replied { News::Replied } else { News::Event(seq) };
                     self.hints.notify(Hint { task: &record.id, news });
                 }
@@ -474,48 +383,8 @@ impl EngineState {
         // The fields are computed only if the line is written. Its words are a field, too, so that they need no formatter.
         tracing::info!(
             message = "task ended", task = %Escaped::new(record.id.as_str()), agent = record.scope.agent.as_str(), state,
-            duration_ms = ended_at.ms_since(record.opened_at), attempts = head.attempt, reason,
+            duration_ms = ended_at.ms_since(record.opened_at()), attempts = head.attempt, reason,
             trace_id = record.trace.get().map(|trace| trace.trace_id_text())
         );
-    }
-}
-
-/// The time in an id that this server made: a version 7 UUID, which some dialects write without dashes. An id that a
-/// client chose has no time.
-fn minted_at(id: &str) -> Option<Timestamp> {
-    let bytes = id.as_bytes();
-    let (rest, version_at) = match bytes.len() {
-        36 if bytes[8] == b'-' && bytes[13] == b'-' => (&bytes[9..13], 14),
-        32 => (&bytes[8..12], 12),
-        _ => return None,
-    };
-    if bytes[version_at] != b'7' {
-        return None;
-    }
-    let digit = |byte: &u8| char::from(*byte).to_digit(16).map(i64::from);
-    let ms = bytes[..8].iter().chain(rest).try_fold(0, |ms, byte| Some(ms << 4 | digit(byte)?))?;
-    Some(Timestamp::from_ms(ms))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Timestamp, minted_at};
-    use crate::ports::Ids;
-    use crate::system::RandomIds;
-
-    #[test]
-    fn an_id_of_ours_says_when_it_was_made() {
-        let now = Timestamp::from_ms(1_791_234_567_890);
-        let id = RandomIds.uuid(now);
-        assert_eq!(minted_at(&id), Some(now));
-        assert_eq!(minted_at(&id.replace('-', "")), Some(now));
-    }
-
-    #[test]
-    fn a_name_that_a_client_chose_says_nothing() {
-        for id in ["", "task-1", "0190e3a8-1234-4aaa-8aaa-aaaaaaaaaaaa", "zzzzzzzz-zzzz-7aaa-8aaa-aaaaaaaaaaaa", "ü"] {
-            assert_eq!(minted_at(id), None, "{id}");
-        }
-        assert_eq!(minted_at(&"ü".repeat(18)), None);
     }
 }

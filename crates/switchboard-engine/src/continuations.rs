@@ -3,7 +3,7 @@
 //! a URL. What is delivered is recorded before it is, so that a crash in between repeats the same delivery, which its receiver
 //! recognises. It also checks the calls of runs from time to time, because the process of a run may have died.
 //!
-//! On a server that starts runs by posts to itself, continuations are looked at by posts, too ([`look_later`]): one when the call is handed over, and
+//! On a server that starts runs by posts to itself, continuations are looked at by posts, too ([`EngineState::look_later`]): one when the call is handed over, and
 //! one for each further look. The loop then only finds, once a minute, what no post has come for.
 
 use std::sync::Arc;
@@ -51,14 +51,6 @@ const AFTER_FAILURE: Duration = Duration::from_millis(500);
 /// The error of a call whose agent took too long, as agent-native names it.
 const REMOTE_TIMEOUT: &str = "a2a_remote_timeout";
 const DOWNSTREAM_ERROR: &str = "a2a_downstream_error";
-
-/// Has a continuation looked at when it is due: by the loop or, on a server that posts to itself, by a request that waits until then.
-pub(crate) fn look_later(engine: &EngineState, call: &str) {
-    match &engine.self_fire {
-        Some(self_fire) => self_fire.fire_call(engine, call),
-        None => engine.calls_due.notify_one(),
-    }
-}
 
 pub(crate) async fn continue_forever(engine: Arc<EngineState>) {
     if engine.store.calls().is_none() {
@@ -158,7 +150,7 @@ async fn step(engine: &EngineState, row: &CallRow, step: ClaimedStep) -> Result<
     let is_looked_at_again = matches!(step, ClaimedStep::Again { .. }) && row.status != CallStatus::Inline;
     let changed = calls.change_call(&row.id, CallStep::Claimed { until, step }).await?;
     if is_looked_at_again && engine.self_fire.is_some() {
-        look_later(engine, &row.id);
+        engine.look_later(&row.id);
     }
     Ok(changed)
 }

@@ -9,9 +9,10 @@ use switchboard_core::call::{BoxFuture, Caller, Endpoint, Owner, Reply, Request}
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId, TaskView, Timestamp};
 
+use crate::agents::{Agents, Registered};
 use crate::audit;
 use crate::continuations::{continue_forever, process_call};
-use crate::engine_state::{Counters, EngineState, Registered};
+use crate::engine_state::{Counters, EngineState};
 use crate::health::Readiness;
 use crate::operations::{cancel_task, push_configs, read_tasks, send_message};
 use crate::ports::audit::AuditEntry;
@@ -27,18 +28,19 @@ use crate::watching::catch_up_forever;
 #[derive(Clone)]
 pub struct Engine {
     engine: Arc<EngineState>,
+    agents: Arc<Agents>,
 }
 
 // The fields are trait objects without a useful `Debug`, so only the agents' names are shown.
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("agents", &self.engine.agents.keys()).finish_non_exhaustive()
+        f.debug_struct("Engine").field("agents", &self.agents.keys()).finish_non_exhaustive()
     }
 }
 
 impl Engine {
-    pub(crate) fn of(engine: Arc<EngineState>) -> Self {
-        Self { engine }
+    pub(crate) fn of(engine: Arc<EngineState>, agents: Arc<Agents>) -> Self {
+        Self { engine, agents }
     }
 
     /// What runs hold, and what was refused because of it.
@@ -57,7 +59,7 @@ impl Engine {
     /// too, but interrupted runs are not resumed until it is called.
     pub fn start(&self) {
         self.engine.clock_guard.begin(self.engine.store.clock_record(), self.engine.now());
-        self.engine.supervisor.spawn(Kind::Sweep, sweep(self.engine.clone()));
+        self.engine.supervisor.spawn(Kind::Sweep, sweep(self.engine.clone(), self.agents.clone()));
         self.engine.supervisor.spawn(Kind::Sweep, catch_up_forever(self.engine.clone()));
         self.engine.supervisor.spawn(Kind::Sweep, deliver_forever(self.engine.clone()));
         self.engine.supervisor.spawn(Kind::Sweep, continue_forever(self.engine.clone()));
@@ -73,7 +75,7 @@ impl Engine {
     /// # Errors
     /// When the store does not answer.
     pub async fn process(&self, task: &TaskId) -> Result<bool, ProtocolError> {
-        process(&self.engine, task).await.map_err(|error| self.engine.store_failed(&error))
+        process(&self.engine, &self.agents, task).await.map_err(|error| self.engine.store_failed(&error))
     }
 
     /// Looks at a call that its run no longer waits for: the engine delivers its result, or looks again later. False if there is nothing to
@@ -88,7 +90,7 @@ impl Engine {
     /// The endpoint of one agent.
     #[must_use]
     pub fn endpoint(&self, agent: &str) -> Option<Arc<dyn Endpoint>> {
-        let agent = self.engine.agents.get(agent)?.clone();
+        let agent = self.agents.get(agent)?.clone();
         Some(Arc::new(AgentEndpoint { engine: self.engine.clone(), agent }))
     }
 
@@ -153,7 +155,7 @@ impl Engine {
     /// The agents that are served.
     #[must_use]
     pub fn agents(&self) -> Vec<Arc<Registered>> {
-        let mut agents: Vec<_> = self.engine.agents.values().cloned().collect();
+        let mut agents: Vec<_> = self.agents.values().cloned().collect();
         agents.sort_by(|a, b| a.name.cmp(&b.name));
         agents
     }
@@ -263,7 +265,7 @@ impl Engine {
         }
         let held = self.engine.runs.held_runs();
         self.engine.supervisor.stop().await;
-        give_back(&self.engine, held).await;
+        give_back(&self.engine, &self.agents, held).await;
         audit::close(&self.engine).await;
     }
 }

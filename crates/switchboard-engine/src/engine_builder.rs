@@ -9,11 +9,12 @@ use switchboard_core::call::{BoxFuture, Owner};
 use switchboard_core::model::AgentName;
 use tokio::sync::Notify;
 
+use crate::agents::{Agents, Registered};
 use crate::auditor::{AuditLevel, Auditor};
 use crate::budget::Budget;
 use crate::clock_guard::ClockGuard;
 use crate::engine::{AgentEndpoint, Engine};
-use crate::engine_state::{Counters, EngineState, Registered};
+use crate::engine_state::{Counters, EngineState, KnownAgent};
 use crate::health::Health;
 use crate::limits::Limits;
 use crate::ports::{
@@ -165,10 +166,13 @@ impl EngineBuilder {
             cancels_due: cancels_due.clone(),
             runs_released: runs_released.clone(),
         }));
+        let agents = Arc::new(agents);
+        let known = |agent: &Registered| KnownAgent { card: agent.card.clone(), traits: agent.source.traits().clone() };
+        let known_agents = agents.iter().map(|(name, agent)| (name.clone(), known(agent))).collect();
         let mut served: Vec<_> = agents.keys().cloned().collect();
         served.sort();
         let engine = Arc::new_cyclic(|engine: &Weak<EngineState>| EngineState {
-            callees: Arc::new(OwnCallees { engine: engine.clone(), further: callees }),
+            callees: Arc::new(OwnCallees { engine: engine.clone(), agents: agents.clone(), further: callees }),
             queued_runs: Budget::new(limits.runs_queued_max, limits.runs_queued_per_owner_max).shared(store.share()),
             store,
             hints,
@@ -177,7 +181,7 @@ impl EngineBuilder {
             webhook,
             tracer,
             self_fire: dispatch.map(SelfFire::new),
-            agents,
+            known_agents,
             served: served.into(),
             tails,
             runs,
@@ -201,7 +205,7 @@ impl EngineBuilder {
             calls_due: Notify::new(),
             prune_due: Notify::new(),
         });
-        Engine::of(engine)
+        Engine::of(engine, agents)
     }
 }
 
@@ -209,6 +213,7 @@ impl EngineBuilder {
 struct OwnCallees {
     /// The engine holds this, so it is not held in turn.
     engine: Weak<EngineState>,
+    agents: Arc<Agents>,
     further: Option<Arc<dyn Callees>>,
 }
 
@@ -217,7 +222,7 @@ impl OwnCallees {
         let engine = self.engine.upgrade()?;
         let name = name.trim();
         let is_named = |agent: &&Arc<Registered>| agent.name.as_str().eq_ignore_ascii_case(name);
-        let agent = engine.agents.get(name).or_else(|| engine.agents.values().find(is_named))?.clone();
+        let agent = self.agents.get(name).or_else(|| self.agents.values().find(is_named))?.clone();
         let id = agent.name.as_str().to_owned();
         let endpoint = Arc::new(AgentEndpoint { engine, agent });
         Some(Callee { id, endpoint, recognises_repeats: true, is_local: true })

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use switchboard_core::call::{Caller, Frame, Owner, SharedUpdate};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::Bounds;
-use switchboard_core::model::{AgentCard, AgentName, Dialect, TaskId, TaskView, Timestamp, Vocabulary};
+use switchboard_core::model::{AgentCard, AgentName, TaskId, TaskView, Timestamp, TraceContext};
 use tokio::sync::Notify;
 
 use crate::auditor::Auditor;
@@ -19,43 +19,14 @@ use crate::health::Health;
 use crate::limits::Limits;
 use crate::ports::download::NoLinks;
 use crate::ports::store::{AcceptedTask, OverStorage, Scope, StoreError, StoredTask};
+use crate::ports::trace::SpanKind;
 use crate::ports::{Callees, Clock, Hints, Ids, Links, Store, Tracer, Webhook};
 use crate::push::{SharedEndpointQueues, WebhookTraces};
 use crate::reply_size::{ReplyBudget, fit, fit_update, is_surely_light, is_surely_light_update, put_links};
-use crate::runs::{AgentSource, FairSlots, RunCounters, RunRegistry, SelfFire, StreamedRuns};
+use crate::runs::{FairSlots, RunCounters, RunRegistry, SelfFire, StreamedRuns, Traits};
+use crate::spans::OpenSpan;
 use crate::supervisor::Supervisor;
 use crate::watching::Tails;
-
-/// One agent of this process.
-pub struct Registered {
-    pub name: AgentName,
-    pub source: AgentSource,
-    pub card: Arc<CurrentCard>,
-    pub extended_card: Option<Arc<AgentCard>>,
-    /// Spec 13.3 requires authentication for the extended card; a server without authentication can opt out.
-    pub extended_card_for_anyone: bool,
-}
-
-impl Registered {
-    /// Checked before the task is looked up, so that an agent without push gives the same error for every task.
-    pub(crate) fn require_push(&self) -> Result<(), ProtocolError> {
-        match self.card.get().capabilities.push_notifications {
-            Some(true) => Ok(()),
-            Some(false) | None => Err(ProtocolError::PushNotificationNotSupported),
-        }
-    }
-
-    pub(crate) fn require_streaming(&self, dialect: Dialect) -> Result<(), ProtocolError> {
-        match self.card.get().capabilities.streaming {
-            Some(true) => Ok(()),
-            Some(false) | None => {
-                let Vocabulary { send_message, get_task, .. } = &dialect.rules().words;
-                let reason = format!("This agent does not stream; use {send_message} and {get_task}");
-                Err(ProtocolError::unsupported(reason))
-            }
-        }
-    }
-}
 
 /// The card of an agent as it is now. Most never change; that of an agent whose work is done elsewhere follows the other card.
 pub struct CurrentCard(RwLock<Arc<AgentCard>>);
@@ -85,6 +56,12 @@ impl fmt::Debug for CurrentCard {
     }
 }
 
+/// What the engine knows of an agent that it serves, without being able to start it.
+pub(crate) struct KnownAgent {
+    pub(crate) card: Arc<CurrentCard>,
+    pub(crate) traits: Traits,
+}
+
 pub(crate) struct EngineState {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) hints: Arc<dyn Hints>,
@@ -98,7 +75,7 @@ pub(crate) struct EngineState {
     /// Set if asynchronous sends are started by a post of the server to itself.
     pub(crate) self_fire: Option<SelfFire>,
     pub(crate) limits: Limits,
-    pub(crate) agents: HashMap<AgentName, Arc<Registered>>,
+    pub(crate) known_agents: HashMap<AgentName, KnownAgent>,
     /// The agents' names in order. This process resumes the runs of these agents.
     pub(crate) served: Arc<[AgentName]>,
     pub(crate) tails: Arc<Tails>,
@@ -165,6 +142,24 @@ impl EngineState {
         }
     }
 
+    /// Begins a span under a place in a trace, if there is a tracer and the trace is recorded.
+    pub(crate) fn span(
+        &self,
+        parent: Option<&TraceContext>,
+        kind: SpanKind,
+        name: &'static str,
+    ) -> Option<Box<OpenSpan>> {
+        OpenSpan::begin(self.tracer.as_ref()?, parent?, kind, name)
+    }
+
+    /// Has a continuation looked at when it is due: by the loop or, on a server that posts to itself, by a request that waits until then.
+    pub(crate) fn look_later(&self, call: &str) {
+        match &self.self_fire {
+            Some(self_fire) => self_fire.fire_call(&self.supervisor, call),
+            None => self.calls_due.notify_one(),
+        }
+    }
+
     pub(crate) fn uuid(&self) -> Arc<str> {
         self.ids.uuid(self.now())
     }
@@ -176,14 +171,6 @@ impl EngineState {
             artifact_bytes_max: self.limits.artifact_bytes_max,
             write_bytes_max: self.limits.reply_bytes_max,
         }
-    }
-
-    pub(crate) fn scope(&self, caller: &Caller, agent: &Registered) -> Scope {
-        self.scope_of(&caller.owner, agent)
-    }
-
-    pub(crate) fn scope_of(&self, owner: &Owner, agent: &Registered) -> Scope {
-        Scope { owner: owner.clone(), agent: agent.name.clone() }
     }
 
     fn room_of(&self, bytes_max: u64) -> ReplyBudget {

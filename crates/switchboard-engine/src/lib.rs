@@ -7,6 +7,7 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod accepting;
+mod agents;
 mod audit;
 mod auditor;
 pub mod budget;
@@ -26,6 +27,7 @@ pub mod memory;
 mod operations;
 pub mod ports;
 pub mod push;
+mod record;
 mod reply_size;
 pub mod runs;
 pub mod sha256;
@@ -37,8 +39,9 @@ mod watching;
 #[cfg(feature = "contract")]
 pub mod contract;
 
+pub use agents::Registered;
 pub use auditor::AuditLevel;
 pub use engine::{Engine, QueueAges};
 pub use engine_builder::EngineBuilder;
-pub use engine_state::{Counters, CurrentCard, Registered};
+pub use engine_state::{Counters, CurrentCard};
 pub use health::Readiness;

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use switchboard_core::model::TraceContext;
 
-use crate::engine_state::EngineState;
 use crate::ports::trace::{Attribute, EndedSpan, SpanKind, Tracer};
 
 /// How many commits of one record have a span, so that a run that writes much does not crowd out the spans of others.
@@ -150,24 +149,11 @@ impl RecordTrace {
         }
         self.context.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
-}
 
-impl EngineState {
-    /// Begins a span under a place in a trace, if there is a tracer and the trace is recorded.
-    pub(crate) fn span(
-        &self,
-        parent: Option<&TraceContext>,
-        kind: SpanKind,
-        name: &'static str,
-    ) -> Option<Box<OpenSpan>> {
-        OpenSpan::begin(self.tracer.as_ref()?, parent?, kind, name)
-    }
-
-    /// The span of a commit of a record, for its first few commits.
-    pub(crate) fn commit_span(&self, trace: &RecordTrace) -> Option<Box<OpenSpan>> {
-        let tracer = self.tracer.as_ref()?;
-        let parent = trace.get()?;
-        let is_one_of_the_first = trace.commit_spans.fetch_add(1, Ordering::Relaxed) < COMMIT_SPANS_MAX;
+    /// The span of a commit of the record, for its first few commits.
+    pub(crate) fn commit_span(&self, tracer: &Arc<dyn Tracer>) -> Option<Box<OpenSpan>> {
+        let parent = self.get()?;
+        let is_one_of_the_first = self.commit_spans.fetch_add(1, Ordering::Relaxed) < COMMIT_SPANS_MAX;
         is_one_of_the_first.then(|| OpenSpan::begin(tracer, &parent, SpanKind::Internal, "commit"))?
     }
 }

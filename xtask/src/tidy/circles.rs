@@ -27,8 +27,7 @@ struct Circle<'a> {
     ties: Vec<String>,
 }
 
-/// `known` are the crates in which there is one circle, each with the reason; a row without a circle is refused.
-pub(super) fn check(known: &[(&str, &str)], tree: &Tree) -> Findings {
+pub(super) fn check(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
     let mut crates: BTreeMap<&str, Vec<Source<'_>>> = BTreeMap::new();
     for file in tree.files.iter().filter(|file| file.is_rust() && !file.is_test()) {
@@ -40,17 +39,9 @@ pub(super) fn check(known: &[(&str, &str)], tree: &Tree) -> Findings {
     for sources in crates.values_mut() {
         name_from_the_root(sources);
     }
-    let mut left: BTreeSet<&str> = known.iter().map(|(folder, _)| *folder).collect();
     for Circle { first, ties } in crates.values().flat_map(|sources| circles(sources)) {
-        let is_known = known.iter().any(|(folder, _)| first.is_in(folder) && left.remove(folder));
-        if !is_known {
-            let what = format!("files import each other: {}", ties.join("; "));
-            findings.breach(Location::whole(&first.path), "no circles", what, "none can be read before the others");
-        }
-    }
-    for folder in left {
-        let because = "a row that is no longer needed would let the next circle pass";
-        findings.breach(Location::whole(folder), "no circles", "there is no circle any more", because);
+        let what = format!("files import each other: {}", ties.join("; "));
+        findings.breach(Location::whole(&first.path), "no circles", what, "none can be read before the others");
     }
     findings
 }

@@ -27,12 +27,6 @@ pub(super) enum Law {
     ApartExcept(&'static [&'static str]),
 }
 
-/// Where files of one crate still import each other in one circle, and why. Nothing else may.
-pub(super) const CIRCLES: &[(&str, &str)] = &[(
-    "crates/switchboard-engine/src",
-    "the engine's state knows its agents, agents are given a turn, and a turn writes through the engine's state",
-)];
-
 pub(super) const WALLS: &[Wall] = &[
     Wall {
         name: "the model is the ground",

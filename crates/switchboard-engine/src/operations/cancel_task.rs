@@ -10,9 +10,11 @@ use switchboard_core::lifecycle::{Command, Refusal};
 use switchboard_core::model::{Json, TaskId, TaskState, TaskView};
 use tokio::time::Instant;
 
-use crate::commit::{Record, WriteError};
-use crate::engine_state::{EngineState, Registered};
+use crate::agents::Registered;
+use crate::commit::WriteError;
+use crate::engine_state::EngineState;
 use crate::ports::store::{Scope, StoredHead};
+use crate::record::Record;
 use crate::runs::cancel_left_over;
 use crate::watching::{Until, wait_until};
 

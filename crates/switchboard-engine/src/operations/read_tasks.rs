@@ -11,7 +11,8 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Phase, StreamKind, updates};
 use switchboard_core::model::{AgentName, ArtifactId, ArtifactView, TaskId, TaskView, Timestamp, Update};
 
-use crate::engine_state::{EngineState, Registered};
+use crate::agents::Registered;
+use crate::engine_state::EngineState;
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::outline::PARTS_APART_MAX;
 use crate::ports::store::{ListCursor, ListQuery, Scope, StoreError, TaskKey};

@@ -11,9 +11,11 @@ use switchboard_core::model::{Message, TaskState, TaskView, Update};
 use tokio::time::Instant;
 
 use crate::accepting::{Acceptance, AcceptedMessage, accept, check, confirm_webhook, identify};
-use crate::commit::{Record, WriteError};
-use crate::engine_state::{EngineState, Registered};
+use crate::agents::Registered;
+use crate::commit::WriteError;
+use crate::engine_state::EngineState;
 use crate::ports::store::{Accepted, Scope, StoreError, StoredHead, StoredTask};
+use crate::record::Record;
 use crate::runs::{AttachedRun, invalid_response};
 use crate::watching::{
     Finished, Following, Subscription, Until, drive_until_settled, drive_until_written, follow, frames, replay,
@@ -185,7 +187,7 @@ pub(crate) async fn send_streaming_message(
     if let Some(run) = run
         && let Some(run) = drive_until_written(&record, run).await
     {
-        subscription.drive(run);
+        subscription.drive(&record, run);
     }
     Ok(Reply::Stream(Box::into_pin(subscription)))
 }

@@ -6,19 +6,11 @@ use std::sync::Arc;
 use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{Json, Measure, Message, Task, TaskId, TaskView, conversation};
 
-use crate::engine_state::{EngineState, Registered};
+use super::turn::Background;
+use crate::agents::Registered;
+use crate::engine_state::EngineState;
 use crate::escaped::Escaped;
 use crate::ports::store::{ListQuery, Scope, StoredTask};
-
-/// What a turn knows besides its message and its task.
-#[derive(Default)]
-pub(crate) struct Background {
-    pub(crate) referenced: Vec<Arc<Task>>,
-    /// The last checkpoint of each of them that has one.
-    pub(crate) referenced_checkpoints: Vec<(TaskId, Json)>,
-    /// Messages of earlier tasks in the same context, oldest first.
-    pub(crate) context: Vec<Arc<Message>>,
-}
 
 impl EngineState {
     /// The background of a stored record's current turn.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::call::{Caller, Endpoint, Reply, Request, SendMessage, UpdateStream};
@@ -17,8 +17,7 @@ use tokio::time::{sleep, timeout};
 use super::call_ending::{CALL_CANCEL_MAX, CallEnding, cancel_remote, end_call, hand_over};
 use super::callees::{caller, find_callee};
 use super::run_time::AT_MOST_KEY;
-use super::{AgentCallError, RunEnd, Turn};
-use crate::continuations::look_later;
+use super::{AgentCallError, Turn};
 use crate::engine_state::EngineState;
 use crate::hops::Hops;
 use crate::ports::Callee;
@@ -131,29 +130,6 @@ impl fmt::Debug for Call {
             .field("agent", &self.callee.id)
             .field("task", &self.task)
             .finish_non_exhaustive()
-    }
-}
-
-/// The calls of one turn in this process.
-#[derive(Default)]
-pub(super) struct TurnCalls {
-    state: Mutex<CallsState>,
-}
-
-#[derive(Default)]
-pub(super) struct CallsState {
-    /// How often this attempt has made the same call.
-    made: HashMap<String, u32>,
-    count: usize,
-    /// The calls that nobody has the answer of.
-    pub(super) open: Vec<String>,
-    /// Set when the run has ended.
-    pub(super) ended: Option<RunEnd>,
-}
-
-impl TurnCalls {
-    pub(super) fn lock(&self) -> MutexGuard<'_, CallsState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -403,7 +379,7 @@ impl Call {
     async fn hand_over(&self, deliver_to: Option<String>) -> Result<(), AgentCallError> {
         self.close();
         self.note(hand_over(self.turn.engine_arc(), deliver_to)).await?;
-        look_later(self.turn.engine_arc(), &self.id);
+        self.turn.engine_arc().look_later(&self.id);
         Ok(())
     }
 

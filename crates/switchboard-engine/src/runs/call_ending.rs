@@ -12,7 +12,6 @@ use tokio::time::timeout;
 
 use super::callees::{caller, find_callee};
 use super::{RunEnd, Turn};
-use crate::continuations::look_later;
 use crate::engine_state::EngineState;
 use crate::ports::Callee;
 use crate::ports::calls::{CallRow, CallStep};
@@ -93,7 +92,7 @@ pub(super) async fn end_call(engine: &Arc<EngineState>, row: CallRow, ending: Ca
         CallEnding::HandOver => hand_over(engine, None),
     };
     match calls.change_call(&row.id, step).await {
-        Ok(_) if ending == CallEnding::HandOver => look_later(engine, &row.id),
+        Ok(_) if ending == CallEnding::HandOver => engine.look_later(&row.id),
         Ok(_) => {}
         Err(error) => tracing::warn!(call = row.id, ?error, "an open call could not be ended"),
     }

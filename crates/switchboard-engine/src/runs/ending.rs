@@ -13,9 +13,21 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Head, Phase};
 use switchboard_core::model::{FAILED_UNTOLD, Json, JsonError, Message, Task, TaskState};
 
-use super::{AgentCallError, ErrorDetails};
+use super::AgentCallError;
 
 type Cause = Box<dyn Error + Send + Sync>;
+
+/// How much the client reads of a failure that the agent did not choose: an error it returned, a panic, the end of a
+/// command. Texts that an agent chose for the client, with [`Turn::fail`](super::Turn::fail), [`Turn::reject`](super::Turn::reject) or [`AgentError::told`],
+/// are always shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ErrorDetails {
+    /// A short reason and an incident id. The log has the cause under that id.
+    #[default]
+    Incident,
+    /// The whole text, which may hold paths and secrets of the server.
+    Full,
+}
 
 /// Why an agent's run failed.
 ///

@@ -16,25 +16,28 @@ mod ending;
 mod fair_slots;
 mod recovery;
 mod registry;
+mod run_slots;
 mod run_time;
 mod runner;
 mod self_fire;
+mod self_fired;
 mod sweeper;
+mod traits;
 mod turn;
+mod under_way;
+mod work_time;
 
-pub use agent::{
-    Agent, AgentFuture, AgentSource, Backoff, Effects, ErrorDetails, Idempotency, LeftOver, Recovery, Replies, Traits,
-};
+pub use agent::{Agent, AgentFuture, AgentSource, LeftOver};
 pub use artifact_writer::ArtifactWriter;
 pub use call::{Call, CallAnswer, CallMessage, TURN_CALLS_MAX};
 pub use call_error::AgentCallError;
 pub use called_back::CalledBack;
-pub use ending::{AgentError, Histogram, MICROS_BOUNDS, RunCounters, RunEnd, TurnError};
-pub use registry::RunHoldUse;
+pub use ending::{AgentError, ErrorDetails, Histogram, MICROS_BOUNDS, RunCounters, RunEnd, TurnError};
+pub use run_slots::RunHoldUse;
+pub use traits::{Backoff, Effects, Idempotency, Recovery, Replies, Traits};
 pub use turn::{PassedOn, Turn};
 
 pub(crate) use attached::{AttachedRun, StreamedRun, StreamedRuns};
-pub(crate) use background::Background;
 pub(crate) use call::settle;
 pub(crate) use call_ending::end_left_over;
 pub(crate) use called_back::{CALL_METADATA, Outcome, delivery_id};
@@ -42,8 +45,10 @@ pub(crate) use callees::{caller, find_callee};
 pub(crate) use ending::invalid_response;
 pub(crate) use fair_slots::FairSlots;
 pub(crate) use recovery::{cancel_left_over, give_back};
-pub(crate) use registry::{Begun, RunHold, RunRegistry, RunSlot};
+pub(crate) use registry::RunRegistry;
+pub(crate) use run_slots::{Begun, RunHold, RunSlot};
 pub(crate) use runner::{Run, RunStart, admitted, poll_once};
-pub(crate) use self_fire::{SelfFire, process};
+pub(crate) use self_fire::SelfFire;
+pub(crate) use self_fired::process;
 pub(crate) use sweeper::sweep;
-pub(crate) use turn::TurnStart;
+pub(crate) use turn::{Background, TurnStart};

@@ -20,11 +20,13 @@ use super::registry::HeldRun;
 use super::run_time::queued_too_long;
 use super::runner::caught;
 use super::{Backoff, Begun, LeftOver, Recovery, Run, RunCounters, RunEnd, RunStart};
-use crate::commit::{Record, WriteError};
-use crate::engine_state::{EngineState, Registered};
+use crate::agents::{Agents, Registered};
+use crate::commit::WriteError;
+use crate::engine_state::EngineState;
 use crate::limits::Limits;
 use crate::ports::store::{DueRun, Release, StoreError, StoredTask, TaskKey};
 use crate::ports::{Hint, News};
+use crate::record::Record;
 use crate::supervisor::Kind;
 
 /// A run that this process has claimed.
@@ -40,13 +42,14 @@ pub(super) struct ClaimedRun {
 /// due yet.
 pub(super) async fn resume_claimed(
     engine: &Arc<EngineState>,
+    agents: &Agents,
     claimed: ClaimedRun,
     claimed_at: Timestamp,
 ) -> Result<Option<Release>, StoreError> {
     let ClaimedRun { record, interrupted, is_fresh } = claimed;
     let (fence, attempt) = record.with_head(|head| (head.fence, head.attempt));
     let Some(key) = record.key().filter(|key| !engine.runs.is_at_work(*key, fence)) else { return Ok(None) };
-    let Some(agent) = engine.agents.get(&record.scope.agent).cloned() else { return Ok(None) };
+    let Some(agent) = agents.get(&record.scope.agent).cloned() else { return Ok(None) };
     let Some(stored) = engine.stored_task(&record.scope, &record.id).await? else { return Ok(None) };
     if stored.head.fence != fence {
         // Another process has claimed the run while this process was frozen, so this process must not run under that
@@ -140,14 +143,14 @@ pub(super) async fn end_claimed(
 
 /// Releases the leases that this process still held when it was told to stop. An interrupted run that must not be
 /// started twice fails. The others continue in the next process, where this does not count as another attempt.
-pub(crate) async fn give_back(engine: &EngineState, held: Vec<HeldRun>) {
+pub(crate) async fn give_back(engine: &EngineState, agents: &Agents, held: Vec<HeldRun>) {
     let mut released = Vec::with_capacity(held.len());
     let mut one_of_them = None;
     for run in held {
         // Asked now that nothing runs any more: it may have begun since the list was made.
         let begun = run.has_begun();
         let HeldRun { key, fence, record, .. } = run;
-        let agent = engine.agents.get(&record.scope.agent);
+        let agent = agents.get(&record.scope.agent);
         let how = match agent.map(|agent: &Arc<Registered>| &agent.source.traits().recovery) {
             // If the run cannot be ended now, its lease stays, and the process that finds the expired lease will end
             // it.

@@ -7,8 +7,8 @@ use switchboard_core::lifecycle::Head;
 use tokio_util::sync::CancellationToken;
 
 use super::{Guard, RunRegistry};
-use crate::commit::Record;
 use crate::ports::store::{Scope, StoredHead, TaskKey};
+use crate::record::Record;
 
 const KEY: TaskKey = TaskKey(7);
 

@@ -1,24 +1,23 @@
 //! The time of runs. How long a run may take: what its agent declares, or what the call asks for within the agent's
-//! bounds, and never longer than what is left of its turn's lifetime. How long it has worked ([`WorkTime`]): waiting
-//! for an authorization does not count.
+//! bounds, and never longer than what is left of its turn's lifetime.
 //!
 //! Some dialects have clients that cannot answer a question (`limits_pauses`). Their tasks fail if they have waited for
 //! longer than a task may take in all: a timer fails them, or the next caller that reads the task if the process was
 //! restarted meanwhile.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::Command;
-use switchboard_core::model::{Json, Message, Part, Role, TIMED_OUT, Task, TaskState, Timestamp};
-use tokio::time::Instant;
+use switchboard_core::model::{Json, Message, Part, Role, TIMED_OUT, Task, Timestamp};
 
 use super::{RunEnd, Traits};
-use crate::commit::{Record, WriteError};
-use crate::engine_state::{EngineState, Registered};
+use crate::commit::WriteError;
+use crate::engine_state::EngineState;
 use crate::escaped::Escaped;
 use crate::ports::store::{Scope, StoredHead, StoredTask};
+use crate::record::Record;
 
 /// The key in a request's metadata by which a call asks for its own limit, in whole seconds.
 pub(crate) const ASK_KEY: &str = "switchboard.runTimeoutSeconds";
@@ -36,11 +35,11 @@ impl EngineState {
     /// How long a run for a request with this metadata may take, beginning now.
     pub(crate) fn run_max(
         &self,
-        agent: &Registered,
+        traits: &Traits,
         metadata: Option<&Json>,
         turn_deadline: Option<Timestamp>,
     ) -> Duration {
-        let bounds = self.run_bounds(agent.source.traits());
+        let bounds = self.run_bounds(traits);
         // The request was accepted under these bounds, or under others before a restart, so it is limited again.
         let seconds = |key: &str| asked(metadata, key).ok().flatten().map(Duration::from_secs);
         let run_max = seconds(ASK_KEY).map_or(bounds.own, |asked| asked.min(bounds.per_call));
@@ -51,12 +50,8 @@ impl EngineState {
     }
 
     /// Refuses a request for a run time outside the agent's bounds.
-    pub(crate) fn check_asked_run_time(
-        &self,
-        agent: &Registered,
-        metadata: Option<&Json>,
-    ) -> Result<(), ProtocolError> {
-        let most = self.run_bounds(agent.source.traits()).per_call.as_secs();
+    pub(crate) fn check_asked_run_time(&self, traits: &Traits, metadata: Option<&Json>) -> Result<(), ProtocolError> {
+        let most = self.run_bounds(traits).per_call.as_secs();
         let refuse = |got: &str| {
             let description = format!("expected a whole number of seconds from 1 to {most}, got {got}");
             ProtocolError::invalid(format!("metadata[{ASK_KEY:?}]"), description)
@@ -93,82 +88,13 @@ fn asked(metadata: Option<&Json>, key: &str) -> Result<Option<u64>, String> {
     }
 }
 
-pub(crate) struct WorkTime {
-    inner: Mutex<Inner>,
-}
-
-struct Inner {
-    began: Instant,
-    /// The sum of the pauses that have ended.
-    paused: Duration,
-    paused_since: Option<Instant>,
-}
-
-/// How often a paused turn is checked, however little time it has left.
-const PAUSE_LOOK: Duration = Duration::from_secs(1);
-
-impl WorkTime {
-    pub(crate) fn new() -> Self {
-        Self { inner: Mutex::new(Inner { began: Instant::now(), paused: Duration::ZERO, paused_since: None }) }
-    }
-
-    /// Starts the measurement, in the state that the agent has already set.
-    pub(crate) fn begin(&self) {
-        let now = Instant::now();
-        self.with(|inner| {
-            let paused_since = inner.paused_since.map(|_| now);
-            *inner = Inner { began: now, paused: Duration::ZERO, paused_since };
-        });
-    }
-
-    /// Notes a state that the agent has set.
-    pub(crate) fn note(&self, state: TaskState) {
-        self.with(|inner| {
-            if let Some(since) = inner.paused_since.take() {
-                inner.paused += since.elapsed();
-            }
-            if state == TaskState::AuthRequired {
-                inner.paused_since = Some(Instant::now());
-            }
-        });
-    }
-
-    /// How long ago work began, pauses included.
-    pub(crate) fn elapsed(&self) -> Duration {
-        self.with(|inner| inner.began.elapsed())
-    }
-
-    /// Resolves when the agent has worked for this long.
-    pub(crate) async fn used_up(&self, max: Duration) {
-        loop {
-            let (worked, is_paused) = self.with(|inner| (inner.worked(), inner.paused_since.is_some()));
-            let left = max.saturating_sub(worked);
-            if left.is_zero() {
-                return;
-            }
-            tokio::time::sleep(if is_paused { left.max(PAUSE_LOOK) } else { left }).await;
-        }
-    }
-
-    fn with<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
-        change(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Inner {
-    fn worked(&self) -> Duration {
-        let now = self.paused_since.unwrap_or_else(Instant::now);
-        now.duration_since(self.began).saturating_sub(self.paused)
-    }
-}
-
 impl EngineState {
     /// When a task must have ended, including its pauses; none if pauses are not limited.
-    fn ends_at(&self, agent: &Registered, task: &Task) -> Option<Timestamp> {
+    fn ends_at(&self, traits: &Traits, task: &Task) -> Option<Timestamp> {
         if !task.dialect.rules().limits_pauses || !task.state().is_interrupted() {
             return None;
         }
-        let ms = self.run_max(agent, task.metadata.as_ref(), None).as_millis();
+        let ms = self.run_max(traits, task.metadata.as_ref(), None).as_millis();
         Some(task.created_at.plus_ms(i64::try_from(ms).unwrap_or(i64::MAX / 2)))
     }
 
@@ -177,9 +103,9 @@ impl EngineState {
         // The dialects of most tasks do not limit pauses.
         task.dialect.rules().limits_pauses
             && self
-                .agents
+                .known_agents
                 .get(&scope.agent)
-                .is_some_and(|agent| self.ends_at(agent, task).is_some_and(|ends_at| ends_at <= self.now()))
+                .is_some_and(|agent| self.ends_at(&agent.traits, task).is_some_and(|ends_at| ends_at <= self.now()))
     }
 
     /// Fails a task that waits for an answer, unless it continues or ends meanwhile.
@@ -198,9 +124,9 @@ impl EngineState {
 }
 
 /// Waits until the time of a paused task is over and fails it, unless it continues or ends meanwhile.
-pub(super) async fn end_pause_in_time(engine: Arc<EngineState>, agent: Arc<Registered>, record: Arc<Record>) {
+pub(super) async fn end_pause_in_time(engine: Arc<EngineState>, traits: Traits, record: Arc<Record>) {
     let Ok(Some(stored)) = engine.stored_task(&record.scope, &record.id).await else { return };
-    let Some(ends_at) = engine.ends_at(&agent, &stored.folded.task) else { return };
+    let Some(ends_at) = engine.ends_at(&traits, &stored.folded.task) else { return };
     let left_ms = ends_at.ms_since(engine.now());
     tokio::time::sleep(Duration::from_millis(u64::try_from(left_ms).unwrap_or_default())).await;
     if let Err(error) = engine.end_pause(&record.scope, &stored).await {

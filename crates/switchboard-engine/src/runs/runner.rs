@@ -16,15 +16,18 @@ use switchboard_core::model::{FAILED_UNTOLD, Part, TIMED_OUT, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::ending::mark_invalid_response;
-use super::registry::{Begun, Guard, RunSlot, Waited};
+use super::registry::Guard;
+use super::run_slots::{Begun, RunSlot, Waited};
 use super::run_time::end_pause_in_time;
 use super::run_time::queued_too_long;
 use super::turn::TurnStart;
 use super::{AgentError, AgentFuture, AttachedRun, Background, RunEnd, RunHold, Turn};
-use crate::commit::{Record, WriteError};
-use crate::engine_state::{EngineState, Registered};
+use crate::agents::Registered;
+use crate::commit::WriteError;
+use crate::engine_state::EngineState;
 use crate::escaped::Escaped;
 use crate::ports::store::StoredTask;
+use crate::record::Record;
 use crate::supervisor::{Kind, poll_when_woken};
 
 /// How an agent's function ended.
@@ -170,7 +173,7 @@ impl Run {
     ) -> Option<Self> {
         let RunStart { begun, leased_at, interrupted, held } = from;
         let inbound = stored.folded.open_turns.first()?.clone();
-        let run_max = engine.run_max(&agent, inbound.metadata.as_ref(), stored.head.deadline);
+        let run_max = engine.run_max(agent.source.traits(), inbound.metadata.as_ref(), stored.head.deadline);
         let mut start = TurnStart::first(record, inbound, &stored.head, run_max, background, engine.now());
         start.interrupted = interrupted;
         start.checkpoint.clone_from(&stored.folded.checkpoint);
@@ -208,18 +211,19 @@ impl Run {
 
     /// The run, for a caller that waits for its outcome.
     pub(crate) fn attach(self) -> AttachedRun {
-        let (engine, turn) = (self.engine.clone(), self.turn.clone());
-        AttachedRun { run: engine.supervisor.attached(Box::pin(self.go())), turn }
+        let (engine, writing) = (self.engine.clone(), self.turn.writing());
+        AttachedRun { run: engine.supervisor.attached(Box::pin(self.go())), writing }
     }
 
     async fn go(self) {
         if !self.turn.inbound().dialect.rules().limits_pauses {
             return self.drive().await;
         }
-        let (engine, agent, record) = (self.engine.clone(), self.agent.clone(), self.turn.record().clone());
+        let (engine, traits) = (self.engine.clone(), self.agent.source.traits().clone());
+        let record = self.turn.record().clone();
         self.drive().await;
         // Shutdown waits for runs, but need not wait for this timer.
-        let ending = end_pause_in_time(engine.clone(), agent, record);
+        let ending = end_pause_in_time(engine.clone(), traits, record);
         engine.supervisor.spawn(Kind::Sweep, ending);
     }
 

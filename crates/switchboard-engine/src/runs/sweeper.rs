@@ -18,9 +18,10 @@ use switchboard_core::model::Timestamp;
 use tokio::time::{Instant, sleep};
 
 use super::recovery::{ClaimedRun, UnservedAgents, resume_claimed};
-use crate::commit::Record;
+use crate::agents::Agents;
 use crate::engine_state::EngineState;
 use crate::ports::store::{DueRun, StoreError};
+use crate::record::Record;
 
 /// How many runs are claimed at once; more follow immediately.
 const CLAIM_BATCH: usize = 256;
@@ -34,7 +35,7 @@ const START_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause between the hint that a process has given runs back and the search for them.
 const RELEASED_PAUSE: Duration = Duration::from_millis(100);
 
-pub(crate) async fn sweep(engine: Arc<EngineState>) {
+pub(crate) async fn sweep(engine: Arc<EngineState>, agents: Arc<Agents>) {
     let pause = Duration::from_millis(u64::from(engine.limits.sweep_ms));
     let poll_pause = Duration::from_millis(u64::from(engine.limits.follow_poll_ms));
     let (mut sweeps, mut polled) = (Sweeps { pause, renewed: None, listed: None }, Instant::now());
@@ -43,7 +44,7 @@ pub(crate) async fn sweep(engine: Arc<EngineState>) {
     loop {
         engine.watch_clock().await;
         engine.streamed_runs.detach_overdue();
-        let next = match tend(&engine, &mut sweeps).await {
+        let next = match tend(&engine, &agents, &mut sweeps).await {
             Ok(SweepResult::More) => Duration::ZERO,
             Ok(SweepResult::Taken) => some_of(START_PAUSE, engine.ids.any()),
             Ok(SweepResult::All) => most_of(pause, engine.ids.any()),
@@ -114,7 +115,7 @@ enum SweepResult {
     HeldBack,
 }
 
-async fn tend(engine: &Arc<EngineState>, sweeps: &mut Sweeps) -> Result<SweepResult, StoreError> {
+async fn tend(engine: &Arc<EngineState>, agents: &Agents, sweeps: &mut Sweeps) -> Result<SweepResult, StoreError> {
     if sweeps.must_renew() {
         renew(engine).await?;
         sweeps.renewed = Some(Instant::now());
@@ -132,7 +133,7 @@ async fn tend(engine: &Arc<EngineState>, sweeps: &mut Sweeps) -> Result<SweepRes
     let is_all = due.len() < CLAIM_BATCH;
     let (due, renewed) = renew_own(engine, due).await?;
     let due = match &engine.self_fire {
-        Some(self_fire) => self_fire.hold_back(engine, due).await?,
+        Some(self_fire) => self_fire.hold_back(engine, agents, due).await?,
         None => due,
     };
     let Claims { claimed, failed } = claim_all(engine, due).await;
@@ -145,7 +146,7 @@ async fn tend(engine: &Arc<EngineState>, sweeps: &mut Sweeps) -> Result<SweepRes
         // New work need not wait until all old runs are claimed: leases of dead processes are void or will run out.
         engine.health.recovering.store(false, Ordering::Relaxed);
     }
-    resume_all(engine, claimed, listed_at).await?;
+    resume_all(engine, agents, claimed, listed_at).await?;
     failed.map_or(Ok(found), Err)
 }
 
@@ -199,6 +200,7 @@ async fn claim_all(engine: &EngineState, due: Vec<DueRun>) -> Claims {
 /// lease until it runs out; the others are not affected.
 async fn resume_all(
     engine: &Arc<EngineState>,
+    agents: &Agents,
     claimed: Vec<ClaimedRun>,
     listed_at: Timestamp,
 ) -> Result<(), StoreError> {
@@ -206,7 +208,8 @@ async fn resume_all(
         return Ok(());
     }
     let runs = claimed.len();
-    let mut taken = stream::iter(claimed).map(|run| resume_claimed(engine, run, listed_at)).buffered(TAKEN_UP_AT_ONCE);
+    let mut taken =
+        stream::iter(claimed).map(|run| resume_claimed(engine, agents, run, listed_at)).buffered(TAKEN_UP_AT_ONCE);
     let (mut released, mut failed) = (Vec::new(), None);
     while let Some(taken) = taken.next().await {
         match taken {

@@ -105,7 +105,7 @@ async fn read(engine: &EngineState, tail: &Arc<Tail>, last: u64) -> Result<bool,
     match engine.store.log(*key, last, engine.limits.log_page_commits).await {
         Ok(page) => {
             for commit in &page.commits {
-                tail.take_read(context_id, commit.first_seq, &commit.events);
+                tail.take_commit(context_id, commit.first_seq, &commit.events);
             }
             Ok(!page.commits.is_empty())
         }

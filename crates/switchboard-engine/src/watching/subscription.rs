@@ -15,6 +15,7 @@ use switchboard_core::model::{ContextId, Task, TaskId, TaskView, Update};
 use super::{Tail, TailRead};
 use crate::engine_state::{Counters, EngineState};
 use crate::ports::store::{LogPage, Scope, StoreError, StoredTask, TaskKey};
+use crate::record::Record;
 use crate::runs::{AttachedRun, StreamedRun};
 
 /// The frames of commits that the caller already holds.
@@ -114,8 +115,9 @@ impl Subscription {
         Ok(Self { engine, following, kind, ready, cursor, tail, reader, reading: None, ended, run: None })
     }
 
-    /// From now on the stream also polls this run.
-    pub(crate) fn drive(&mut self, run: AttachedRun) {
+    /// From now on the stream also polls this run of the record that it follows.
+    pub(crate) fn drive(&mut self, record: &Record, run: AttachedRun) {
+        record.is_followed_at(&self.tail);
         self.run = StreamedRun::begin(run, &self.engine.streamed_runs);
     }
 

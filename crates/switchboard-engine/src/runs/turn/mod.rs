@@ -7,6 +7,7 @@
 //!
 //! This file holds what a turn knows, [`writes`] what its agent writes, and [`pass_on`] what it passes on from other agents.
 
+mod calls;
 mod pass_on;
 mod writes;
 
@@ -23,16 +24,17 @@ use switchboard_core::model::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub(super) use calls::TurnCalls;
 pub use pass_on::PassedOn;
 
-use super::attached::Writes;
-use super::call::TurnCalls;
-use super::run_time::WorkTime;
-use super::{AgentCallError, AgentError, Background, RunEnd};
-use crate::commit::{Record, Stage};
+use super::under_way::{Writes, Writing};
+use super::work_time::WorkTime;
+use super::{AgentCallError, AgentError, RunEnd};
+use crate::commit::Stage;
 use crate::engine_state::EngineState;
 use crate::ports::store::TaskKey;
 use crate::ports::trace::{SpanKind, attribute};
+use crate::record::Record;
 use crate::spans::OpenSpan;
 
 pub(super) use writes::{Written, checkpoint_json};
@@ -75,6 +77,12 @@ struct Inner {
     span: Option<RunSpan>,
 }
 
+impl Writing for Inner {
+    fn writes(&self) -> &Writes {
+        &self.writes
+    }
+}
+
 /// The span of a run.
 struct RunSpan {
     context: Arc<TraceContext>,
@@ -91,6 +99,16 @@ impl RunSpan {
         span.says(attribute::ATTEMPT, start.attempt);
         Some(Self { context: span.context().clone(), open: Mutex::new(Some(span)) })
     }
+}
+
+/// What a turn knows besides its message and its task.
+#[derive(Default)]
+pub(crate) struct Background {
+    pub(crate) referenced: Vec<Arc<Task>>,
+    /// The last checkpoint of each of them that has one.
+    pub(crate) referenced_checkpoints: Vec<(TaskId, Json)>,
+    /// Messages of earlier tasks in the same context, oldest first.
+    pub(crate) context: Vec<Arc<Message>>,
 }
 
 /// What a turn starts from.
@@ -276,8 +294,8 @@ impl Turn {
     /// The agents of this server, this one included, with their cards as they are now, in the order of their names.
     #[must_use]
     pub fn agents_here(&self) -> Vec<(AgentName, Arc<AgentCard>)> {
-        let agents = &self.inner.engine.agents;
-        self.inner.engine.served.iter().filter_map(|name| Some((name.clone(), agents.get(name)?.card.get()))).collect()
+        let EngineState { served, known_agents, .. } = &*self.inner.engine;
+        served.iter().filter_map(|name| Some((name.clone(), known_agents.get(name)?.card.get()))).collect()
     }
 
     /// Whose task this is, as proved by the caller's credential.
@@ -458,6 +476,11 @@ impl Turn {
     /// Whether the task ended because the store has no room for what the agent wrote.
     pub(crate) fn is_over_storage(&self) -> bool {
         self.inner.over_storage.load(Ordering::Relaxed)
+    }
+
+    /// The turn as what makes writes.
+    pub(super) fn writing(&self) -> Arc<dyn Writing> {
+        self.inner.clone()
     }
 
     /// The writes of the agent that the store has not answered yet.

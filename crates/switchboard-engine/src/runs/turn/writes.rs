@@ -160,7 +160,7 @@ impl Turn {
     /// Stores a value for the next attempt in case this one dies; the next attempt reads it with
     /// [`Turn::checkpoint_as`]. The value is anything that serializes, [`Json`] included. Only the last one is kept,
     /// and no client sees it. The lengths of the task's artifacts are recorded with it, so that the next attempt can go
-    /// on with them: see [`ArtifactWriter::resume`].
+    /// on with them: see [`ArtifactWriter::resume`](crate::runs::ArtifactWriter::resume).
     ///
     /// # Errors
     /// [`TurnError::Checkpoint`] when the value cannot be written as JSON; [`TurnError::Refused`] when it is too large (64 KiB

@@ -22,7 +22,7 @@ use crate::server::uri::decode;
 pub(crate) const DOOR: &str = "_switchboard";
 
 /// The door through which programs that agents start call other agents, over HTTP on this machine. Give it to the server
-/// ([`ServerBuilder::call_door`]), and let the agent open it for each run.
+/// ([`ServerBuilder::call_door`](crate::ServerBuilder::call_door)), and let the agent open it for each run.
 ///
 /// ```
 /// use switchboard::{AgentBuilder, AgentError, CallDoor, Server, Turn};
