@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use tokio::runtime::Handle;
 
-use super::under_way::Writing;
+use super::turn_state::Writing;
 use crate::supervisor::Unbroken;
 
 /// A run that its caller polls: see [`Supervisor::attached`](crate::supervisor::Supervisor::attached).

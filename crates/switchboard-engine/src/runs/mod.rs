@@ -24,8 +24,7 @@ mod self_fired;
 mod sweeper;
 mod traits;
 mod turn;
-mod under_way;
-mod work_time;
+mod turn_state;
 
 pub use agent::{Agent, AgentFuture, AgentSource, LeftOver};
 pub use artifact_writer::ArtifactWriter;

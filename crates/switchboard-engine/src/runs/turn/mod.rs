@@ -7,7 +7,6 @@
 //!
 //! This file holds what a turn knows, [`writes`] what its agent writes, and [`pass_on`] what it passes on from other agents.
 
-mod calls;
 mod pass_on;
 mod writes;
 
@@ -24,11 +23,9 @@ use switchboard_core::model::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub(super) use calls::TurnCalls;
 pub use pass_on::PassedOn;
 
-use super::under_way::{Writes, Writing};
-use super::work_time::WorkTime;
+use super::turn_state::{TurnCalls, WorkTime, Writes, Writing};
 use super::{AgentCallError, AgentError, RunEnd};
 use crate::commit::Stage;
 use crate::engine_state::EngineState;
