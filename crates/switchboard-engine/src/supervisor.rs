@@ -278,7 +278,47 @@ mod tests {
 
     use tokio_util::sync::CancellationToken;
 
-    use super::poll_when_woken;
+    use super::{Kind, Supervisor, poll_when_woken};
+
+    /// Says when it is dropped.
+    struct Dropped(Arc<AtomicUsize>);
+
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_still_waits_when_everything_stops_is_dropped() {
+        let (supervisor, dropped) = (Supervisor::new(), Arc::new(AtomicUsize::new(0)));
+        let kinds = [Kind::Connection, Kind::Run, Kind::Delivery, Kind::Sweep];
+        for kind in kinds {
+            let dropped = Dropped(dropped.clone());
+            supervisor.spawn(kind, async move {
+                // Polled a second time before it waits, as tasks are that have worked already.
+                tokio::task::yield_now().await;
+                std::future::pending::<()>().await;
+                drop(dropped);
+            });
+        }
+        for _ in 0..3 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(dropped.load(Ordering::SeqCst), 0);
+        supervisor.begin_drain();
+        assert!(supervisor.is_draining());
+        supervisor.stop().await;
+        assert_eq!(dropped.load(Ordering::SeqCst), kinds.len());
+        // What is spawned after that is not begun.
+        let begun = Arc::new(AtomicUsize::new(0));
+        let counts = begun.clone();
+        supervisor.spawn(Kind::Sweep, async move {
+            counts.fetch_add(1, Ordering::SeqCst);
+        });
+        tokio::task::yield_now().await;
+        assert_eq!(begun.load(Ordering::SeqCst), 0);
+    }
 
     /// Counts how often it is woken.
     #[derive(Default)]

@@ -66,3 +66,31 @@ impl Readers {
         first.chain(self.others.values().map(|reader| reader.cursor)).min().unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Readers;
+
+    fn cursors(readers: &mut Readers) -> Vec<u64> {
+        readers.all_mut().map(|reader| reader.cursor).collect()
+    }
+
+    #[test]
+    fn readers_stay_in_the_order_in_which_they_came() {
+        let mut readers = Readers::default();
+        assert!(readers.is_empty() && !readers.is_one() && readers.slowest_cursor() == 0);
+        let [first, second, third] = [7, 5, 6].map(|cursor| readers.add(cursor));
+        assert_eq!((cursors(&mut readers), readers.slowest_cursor()), (vec![7, 5, 6], 5));
+        readers.remove(first);
+        let fourth = readers.add(9);
+        assert_eq!(cursors(&mut readers), [5, 6, 9], "a place that became free is not before those who wait longer");
+        assert!(readers.get_mut(first).is_none() && readers.get_mut(third).is_some_and(|reader| reader.cursor == 6));
+        readers.remove(second);
+        readers.remove(fourth);
+        assert!(readers.is_one() && !readers.is_empty());
+        readers.remove(third);
+        assert!(readers.is_empty());
+        let fifth = readers.add(1);
+        assert!(readers.is_one() && readers.get_mut(fifth).is_some());
+    }
+}
