@@ -251,12 +251,15 @@ pub(super) const ONLY_HERE: &[(&str, &str, &[&str], &str)] = &[
     ),
     (
         "crates/switchboard-stores/src/sqlite",
+        "statements.insert_log",
+        &["crates/switchboard-stores/src/sqlite/ledger/commit.rs"],
+        "a store appends what it is given by a commit, and nothing of its own",
+    ),
+    (
+        "crates/switchboard-stores/src/sqlite",
         "insert_log.execute(",
-        &[
-            "crates/switchboard-stores/src/sqlite/ledger/commit.rs",
-            // The commits of another database, as they are there, while no engine runs.
-            "crates/switchboard-stores/src/sqlite/moving/writing.rs",
-        ],
+        // The commits of another database, as they are there, while no engine runs.
+        &["crates/switchboard-stores/src/sqlite/moving/writing.rs"],
         "a store appends what it is given by a commit, and nothing of its own",
     ),
     (
