@@ -154,7 +154,7 @@ pub(super) struct CallsState {
     /// How often this attempt has made the same call.
     pub(super) made: HashMap<String, u32>,
     pub(super) count: usize,
-    /// The calls that nobody has the answer of.
+    /// The calls whose answer the run has not got.
     pub(super) open: Vec<String>,
     /// Set when the run has ended.
     pub(super) ended: Option<RunEnd>,

@@ -31,7 +31,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Serves this door, for agents that start programs. Whoever has no token of a run at work is refused there.
+    /// Serves this door, for agents that start programs. A request without a token of a run at work is refused there.
     #[must_use]
     pub fn call_door(mut self, door: &CallDoor) -> Self {
         self.call_door = Some(door.clone());
