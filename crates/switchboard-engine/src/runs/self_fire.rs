@@ -1,5 +1,5 @@
-//! Posts of the server to itself that start runs, for hosts that give each request its own time to work ([`Dispatch`]). What is done with a
-//! post that has arrived, and with one that has not, is in `self_fired.rs`.
+//! Posts of the server to itself that start runs and look at continuations, for hosts that give each request its own time to work
+//! ([`Dispatch`]). `self_fired.rs` starts the run of a post that has arrived, and ends tasks that no post has started.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +20,7 @@ const POST_AGAIN_MS_MIN: i64 = 10_000;
 const POST_AGAIN_MS_MAX: i64 = 60_000;
 /// How many enqueued tasks are remembered; others are found in the store.
 const REMEMBERED_MAX: usize = 10_000;
+
 /// What the engine needs to start runs by posts.
 pub(crate) struct SelfFire {
     dispatch: Arc<dyn Dispatch>,

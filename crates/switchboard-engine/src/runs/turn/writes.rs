@@ -19,8 +19,8 @@ use crate::commit::{Stage, WriteError};
 use crate::ports::store::OverStorage;
 use crate::runs::{RunEnd, TurnError};
 
-/// A write of the agent, which is done already if it is kept in the stage. The others are boxed: an agent's future reserves memory for
-/// everything that it may await, and touches most of it to write anything.
+/// A write of the agent. One that is kept in the stage is done already. The others are boxed, because an agent's future reserves memory
+/// for everything that it may await.
 pub(in crate::runs) type Written<'a> = Either<Ready<Result<(), TurnError>>, BoxFuture<'a, Result<(), TurnError>>>;
 
 /// A checkpoint as it is stored.
