@@ -6,12 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Parser, Subcommand};
 
 use crate::chaos::args::{ChaosAgentArgs, ChaosArgs};
-use crate::client::auth::AuthCommand;
-use crate::client::card::CardCommand;
-use crate::client::chat::ChatArgs;
-use crate::client::send::SendArgs;
-use crate::client::show_config::ConfigCommand;
-use crate::client::task::TaskCommand;
+use crate::client::ClientCommand;
 use crate::config::{ConfigError, Environment, Origin, SettingFlags};
 use crate::conformance::args::ConformanceArgs;
 use crate::data_args::DatabaseArgs;
@@ -169,22 +164,8 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Send a message to an agent, and wait for the answer
-    Send(Box<SendArgs>),
-    /// Look at the card of an agent
-    #[command(subcommand)]
-    Card(CardCommand),
-    /// Look at tasks, cancel them, follow them, save their artifacts
-    #[command(subcommand)]
-    Task(TaskCommand),
-    /// Talk to an agent in the terminal
-    Chat(Box<ChatArgs>),
-    /// Log in to agents that want tokens of OAuth 2.0 or OpenID Connect
-    #[command(subcommand)]
-    Auth(AuthCommand),
-    /// Look at the settings of the commands that call agents
-    #[command(subcommand)]
-    Config(ConfigCommand),
+    #[command(flatten)]
+    Client(ClientCommand),
     /// Serve agents over A2A
     Serve(Box<ServeArgs>),
     /// Serve an agent to practise with, in memory and for this machine alone

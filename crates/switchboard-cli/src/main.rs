@@ -59,14 +59,7 @@ fn main() -> ExitCode {
         Err(code) => return code,
     };
     let done = match command {
-        command @ (Command::Send(_)
-        | Command::Card(_)
-        | Command::Task(_)
-        | Command::Chat(_)
-        | Command::Auth(_)
-        | Command::Config(_)) => {
-            return client::run(&command, &matches, &environment);
-        }
+        Command::Client(command) => return client::run(&command, &matches, &environment),
         Command::Serve(args) => serve(&args.settings, Some(&args), &environment),
         Command::DemoServer(args) => serve(&args.settings(), None, &environment.without_settings()),
         Command::Agents(command) => agents(&command, &environment),

@@ -30,20 +30,41 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::ArgMatches;
+use clap::{ArgMatches, Subcommand};
 
-use crate::cli::Command;
 use crate::config::Environment;
 use auth::AuthCommand;
 use card::CardCommand;
+use chat::ChatArgs;
 use error::{ClientError, Code};
 use options::{CommonArgs, Flags};
 use printer::Printer;
+use send::SendArgs;
 use session::Session;
 use settings::{KEYS, Settings};
 use show_config::ConfigCommand;
 use task::TaskCommand;
 use tokens::Tokens;
+
+#[derive(Subcommand)]
+pub(crate) enum ClientCommand {
+    /// Send a message to an agent, and wait for the answer
+    Send(Box<SendArgs>),
+    /// Look at the card of an agent
+    #[command(subcommand)]
+    Card(CardCommand),
+    /// Look at tasks, cancel them, follow them, save their artifacts
+    #[command(subcommand)]
+    Task(TaskCommand),
+    /// Talk to an agent in the terminal
+    Chat(Box<ChatArgs>),
+    /// Log in to agents that want tokens of OAuth 2.0 or OpenID Connect
+    #[command(subcommand)]
+    Auth(AuthCommand),
+    /// Look at the settings of the commands that call agents
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
 
 /// The names of the commands here.
 const COMMANDS: [&str; 6] = ["card", "send", "task", "auth", "config", "chat"];
@@ -51,10 +72,8 @@ const COMMANDS: [&str; 6] = ["card", "send", "task", "auth", "config", "chat"];
 const CHECKS: [&str; 2] = ["conformance", "doctor"];
 
 /// Runs a client command.
-pub(crate) fn run(command: &Command, matches: &ArgMatches, environment: &Environment) -> ExitCode {
-    let Some((flags, common)) = said(command) else {
-        return ExitCode::FAILURE;
-    };
+pub(crate) fn run(command: &ClientCommand, matches: &ArgMatches, environment: &Environment) -> ExitCode {
+    let (flags, common) = said(command);
     let settings = match Settings::read(&flags, common.config.as_deref(), environment, Path::new("")) {
         Ok(settings) => settings,
         Err(error) => {
@@ -76,42 +95,40 @@ pub(crate) fn run(command: &Command, matches: &ArgMatches, environment: &Environ
 }
 
 /// What was said on the command line.
-fn said(command: &Command) -> Option<(Flags, &CommonArgs)> {
-    Some(match command {
-        Command::Send(args) => (args.flags(), &args.common),
-        Command::Card(CardCommand::Get(args)) => (args.common.flags(), &args.common),
-        Command::Config(ConfigCommand::Show(args)) => (args.common.flags(), &args.common),
-        Command::Chat(args) => (args.flags(), &args.common),
-        Command::Auth(AuthCommand::Login(args)) => (args.flags(), &args.common),
-        Command::Auth(AuthCommand::Logout(args)) => (args.common.flags(), &args.common),
-        Command::Task(TaskCommand::Get(args)) => (args.flags(), &args.common),
-        Command::Task(TaskCommand::Cancel(args)) => (args.flags(), &args.common),
-        Command::Task(TaskCommand::List(args)) => (args.flags(), &args.common),
-        Command::Task(TaskCommand::Subscribe(args)) => (args.flags(), &args.common),
-        Command::Task(TaskCommand::Download(args)) => (args.flags(), &args.common),
-        Command::Task(TaskCommand::PushConfig(command)) => (command.flags(), command.common()),
-        _ => return None,
-    })
+fn said(command: &ClientCommand) -> (Flags, &CommonArgs) {
+    match command {
+        ClientCommand::Send(args) => (args.flags(), &args.common),
+        ClientCommand::Card(CardCommand::Get(args)) => (args.common.flags(), &args.common),
+        ClientCommand::Config(ConfigCommand::Show(args)) => (args.common.flags(), &args.common),
+        ClientCommand::Chat(args) => (args.flags(), &args.common),
+        ClientCommand::Auth(AuthCommand::Login(args)) => (args.flags(), &args.common),
+        ClientCommand::Auth(AuthCommand::Logout(args)) => (args.common.flags(), &args.common),
+        ClientCommand::Task(TaskCommand::Get(args)) => (args.flags(), &args.common),
+        ClientCommand::Task(TaskCommand::Cancel(args)) => (args.flags(), &args.common),
+        ClientCommand::Task(TaskCommand::List(args)) => (args.flags(), &args.common),
+        ClientCommand::Task(TaskCommand::Subscribe(args)) => (args.flags(), &args.common),
+        ClientCommand::Task(TaskCommand::Download(args)) => (args.flags(), &args.common),
+        ClientCommand::Task(TaskCommand::PushConfig(command)) => (command.flags(), command.common()),
+    }
 }
 
-async fn perform(session: &Session, command: &Command, matches: &ArgMatches) -> Result<(), ClientError> {
+async fn perform(session: &Session, command: &ClientCommand, matches: &ArgMatches) -> Result<(), ClientError> {
     match command {
-        Command::Send(args) => {
+        ClientCommand::Send(args) => {
             let own = matches.subcommand_matches("send").unwrap_or(matches);
             send::run(session, args, own).await
         }
-        Command::Card(CardCommand::Get(args)) => card::get(session, args).await,
-        Command::Config(ConfigCommand::Show(_)) => show_config::run(session),
-        Command::Chat(args) => chat::run(session, args).await,
-        Command::Auth(AuthCommand::Login(args)) => auth::login(session, args).await,
-        Command::Auth(AuthCommand::Logout(_)) => auth::logout(session),
-        Command::Task(TaskCommand::Get(args)) => task::get(session, args).await,
-        Command::Task(TaskCommand::Cancel(args)) => task::cancel(session, args).await,
-        Command::Task(TaskCommand::List(args)) => task::list(session, args).await,
-        Command::Task(TaskCommand::Subscribe(args)) => task::subscribe(session, args).await,
-        Command::Task(TaskCommand::Download(args)) => download::run(session, args).await,
-        Command::Task(TaskCommand::PushConfig(command)) => push::run(session, command).await,
-        _ => Err(ClientError::internal("this is no client command")),
+        ClientCommand::Card(CardCommand::Get(args)) => card::get(session, args).await,
+        ClientCommand::Config(ConfigCommand::Show(_)) => show_config::run(session),
+        ClientCommand::Chat(args) => chat::run(session, args).await,
+        ClientCommand::Auth(AuthCommand::Login(args)) => auth::login(session, args).await,
+        ClientCommand::Auth(AuthCommand::Logout(_)) => auth::logout(session),
+        ClientCommand::Task(TaskCommand::Get(args)) => task::get(session, args).await,
+        ClientCommand::Task(TaskCommand::Cancel(args)) => task::cancel(session, args).await,
+        ClientCommand::Task(TaskCommand::List(args)) => task::list(session, args).await,
+        ClientCommand::Task(TaskCommand::Subscribe(args)) => task::subscribe(session, args).await,
+        ClientCommand::Task(TaskCommand::Download(args)) => download::run(session, args).await,
+        ClientCommand::Task(TaskCommand::PushConfig(command)) => push::run(session, command).await,
     }
 }
 
