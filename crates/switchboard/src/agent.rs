@@ -11,10 +11,10 @@ use switchboard_core::model::{
 use switchboard_engine::runs::{Agent, AgentError, AgentSource, ErrorDetails, Recovery, Traits, Turn};
 use switchboard_engine::{CurrentCard, Registered};
 
+use crate::agent_settings::{AgentSettings, CardForm, Compat};
 use crate::idempotent_sends::IDEMPOTENT_SENDS;
 use crate::live_card::LiveCard;
 use crate::protocol_binding::ProtocolBinding;
-use crate::server::{AgentSettings, CardForm, Compat};
 
 /// What a card says in `version` if its agent names none.
 const VERSION_DEFAULT: &str = "1.0.0";
@@ -292,7 +292,7 @@ impl AgentBuilder {
     /// ```
     #[must_use]
     pub fn compat(mut self, change: impl FnOnce(&mut Compat)) -> Self {
-        change(&mut self.settings.compat.settings);
+        change(&mut self.settings.compat);
         self
     }
 

@@ -150,18 +150,13 @@ impl AgentClient {
         self
     }
 
-    /// The same agent, called with these credentials in place of the client's.
+    /// The same agent, whose calls have a part of their options changed that only some ways to an agent know of.
     #[cfg(feature = "client")]
-    #[must_use]
-    pub fn with_credentials(mut self, credentials: crate::client::credentials::Credentials) -> Self {
-        self.options.remote.credentials = Some(credentials);
-        self
-    }
-
-    /// The same agent, whose calls are attempted so often in place of what the client's policy says.
-    #[cfg(feature = "client")]
-    pub(crate) fn with_attempts(mut self, attempts_max: u32) -> Self {
-        self.options.remote.attempts_max = Some(attempts_max);
+    pub(crate) fn with_extension<T>(mut self, change: impl FnOnce(&mut T)) -> Self
+    where
+        T: Clone + Default + Send + Sync + 'static,
+    {
+        change(self.options.extensions.get_or_insert_default());
         self
     }
 

@@ -5,30 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
+use http::Extensions;
 use switchboard_core::call::{BoxFuture, Caller, Frame, Reply, Request};
 use switchboard_core::model::{AgentCard, Message, Task};
 
 use crate::call_error::CallError;
-#[cfg(feature = "client")]
-use crate::client::credentials::Credentials;
 
 /// What a call has beside its request and its caller.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallOptions {
     /// From the beginning of a call to its result, attempts and pauses included.
     pub(crate) deadline: Option<Duration>,
-    #[cfg(feature = "client")]
-    pub(crate) remote: RemoteOptions,
-}
-
-/// What a call to a remote agent has beside what calls to every agent have.
-#[cfg(feature = "client")]
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RemoteOptions {
-    /// In place of the client's.
-    pub(crate) credentials: Option<Credentials>,
-    /// In place of the client's.
-    pub(crate) attempts_max: Option<u32>,
+    /// What only some ways to an agent know of, by type; others pass over it.
+    pub(crate) extensions: Extensions,
 }
 
 /// The frames of a stream, with the errors of calls.

@@ -8,6 +8,8 @@
 mod agent;
 #[cfg(any(feature = "client", feature = "server"))]
 mod agent_client;
+#[cfg(feature = "server")]
+mod agent_settings;
 #[cfg(feature = "sqlite")]
 pub mod audit_log;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -69,6 +71,8 @@ pub use switchboard_core::model::{
 pub use agent::{AgentBuilder, Skill};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use agent_client::AgentClient;
+#[cfg(feature = "server")]
+pub use agent_settings::{CardForm, Compat, CorvidOptions, SelectoolsOptions};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use call_agent::Sent;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -89,10 +93,9 @@ pub use serve::{Serve, serve};
 pub use server::OfflineOutbox;
 #[cfg(feature = "server")]
 pub use server::{
-    A2aService, AccessLog, Authenticator, Banner, Bound, CallDoor, CardForm, ClientCertificate, Compat, Cors,
-    CorvidOptions, DoorPass, Identity, IdentityFromExtensions, Issuer, OrgPeers, OrgSecretPush, OrgSecretPushed, Otlp,
-    RESERVED, Rules, SelectoolsOptions, ServeError, ServeErrorKind, Server, ServerBuilder, ServerHandle, ServerLimits,
-    SharedSecret, Tls, TlsError, Tokens,
+    A2aService, AccessLog, Authenticator, Banner, Bound, CallDoor, ClientCertificate, Cors, DoorPass, Identity,
+    IdentityFromExtensions, Issuer, OrgPeers, OrgSecretPush, OrgSecretPushed, Otlp, RESERVED, Rules, ServeError,
+    ServeErrorKind, Server, ServerBuilder, ServerHandle, ServerLimits, SharedSecret, Tls, TlsError, Tokens,
 };
 #[cfg(feature = "server")]
 pub use signals::{Hangups, StopSignals, hangups, stop_signal};

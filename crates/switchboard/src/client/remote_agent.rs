@@ -6,12 +6,35 @@ use switchboard_core::call::{BoxFuture, Caller, Reply, Request};
 use switchboard_core::model::AgentCard;
 
 use super::bindings::Answered;
-use super::credentials::Prover;
+use super::credentials::{Credentials, Prover};
 use super::remote::Remote;
 use super::stream::follow;
+use crate::agent_client::AgentClient;
 use crate::call_agent::{Answer, CallAgent, CallOptions, Spoken};
 use crate::call_error::CallError;
 use crate::random;
+
+/// What a call to a remote agent has beside what calls to every agent have ([`CallOptions::extensions`]).
+#[derive(Clone, Default)]
+struct RemoteOptions {
+    /// In place of the client's.
+    credentials: Option<Credentials>,
+    /// In place of the client's.
+    attempts_max: Option<u32>,
+}
+
+impl AgentClient {
+    /// The same agent, called with these credentials in place of the client's.
+    #[must_use]
+    pub fn with_credentials(self, credentials: Credentials) -> Self {
+        self.with_extension(|options: &mut RemoteOptions| options.credentials = Some(credentials))
+    }
+
+    /// The same agent, whose calls are attempted so often in place of what the client's policy says.
+    pub(crate) fn with_attempts(self, attempts_max: u32) -> Self {
+        self.with_extension(|options: &mut RemoteOptions| options.attempts_max = Some(attempts_max))
+    }
+}
 
 /// An agent elsewhere.
 pub(super) struct RemoteAgent(Arc<Remote>);
@@ -69,16 +92,18 @@ async fn call(
         }
         caller.idempotency_key.get_or_insert_with(|| random::uuid().as_ref().to_owned());
     }
-    let credentials = options.remote.credentials.as_ref().unwrap_or(&remote.shared.credentials);
+    let own: Option<&RemoteOptions> = options.extensions.get();
+    let own_credentials = own.and_then(|own| own.credentials.as_ref());
+    let credentials = own_credentials.unwrap_or(&remote.shared.credentials);
     let prover = Prover::new(credentials.clone(), remote.card.clone(), remote.named.clone());
     let limit = options.deadline.unwrap_or_else(|| remote.usual_limit(&request));
-    let attempts_max = options.remote.attempts_max.unwrap_or(remote.shared.retry.attempts_max);
+    let attempts_max = own.and_then(|own| own.attempts_max).unwrap_or(remote.shared.retry.attempts_max);
     match remote.answered_within(&request, &caller, &prover, limit, attempts_max).await? {
         Answered::Reply(Reply::Card(card)) => {
             // Boxed, so that the futures of all other calls stay small.
             Box::pin(remote.shared.check_extended_signature(&card)).await?;
             // What was shown to the credentials of one call is not kept for the calls of others.
-            if let (Some(key), None) = (&remote.key, &options.remote.credentials) {
+            if let (Some(key), None) = (&remote.key, own_credentials) {
                 remote.shared.cards.extend(key, &remote.card.version, card.clone());
             }
             *remote.extended.lock().unwrap_or_else(PoisonError::into_inner) = Some(card.clone());

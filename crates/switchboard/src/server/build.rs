@@ -13,8 +13,8 @@ use super::authentication::tokens::is_short;
 use super::authentication::{Authentication, Schemes, SkillRules, Verifiers};
 use super::builder::authentication::ApiKey;
 use super::builder::{ServedItem, ServerBuilder};
-use super::cards::AgentSettings;
 use super::cards::interfaces::InterfaceChoice;
+use super::compat_clients::CompatClients;
 use super::edge::authorize::Rules;
 use super::host::{Host, MountedEndpoint};
 use super::parts::{Parts, ServedAgent, short_key};
@@ -24,6 +24,7 @@ use super::serving::Server;
 use super::telemetry::Telemetry;
 use super::transport::tls::Tls;
 use super::uri::{check_name, is_loopback_host};
+use crate::agent_settings::AgentSettings;
 use crate::outbound::{AddressPolicy, Client};
 use crate::signing_keys::SigningKeys;
 use crate::webhooks::{OwnTokens, WebhookSender};
@@ -108,7 +109,7 @@ impl ServerBuilder {
                 }
                 None => host.engine()?.endpoint(&name)?,
             };
-            Some(ServedAgent { name, settings, endpoint, skill_rules })
+            Some(ServedAgent { name, settings, compat_clients: CompatClients::default(), endpoint, skill_rules })
         });
         let agents = agents.collect();
         let mut sources = authentication.sources();

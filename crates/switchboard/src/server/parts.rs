@@ -16,7 +16,7 @@ use super::bindings::compat;
 use super::cards::current::{CardPlace, CurrentCards};
 use super::cards::interfaces::InterfaceChoice;
 use super::cards::signing::{CardSigner, SiteSigner};
-use super::cards::{AgentSettings, CardForm};
+use super::compat_clients::CompatClients;
 use super::edge::access_log::AccessLog;
 use super::edge::budgets::Budgets;
 use super::edge::line_budget::LineBudget;
@@ -38,6 +38,7 @@ use super::serve_error::ServeError;
 use super::telemetry::Telemetry;
 use super::transport::tls::Tls;
 use super::transport::unread::UnreadWatch;
+use crate::agent_settings::{AgentSettings, CardForm};
 use crate::outbound::Client;
 use crate::protocol_binding::ProtocolBinding;
 use crate::signing_keys::SigningKeys;
@@ -86,6 +87,7 @@ pub(crate) struct Parts {
 pub(crate) struct ServedAgent {
     pub(crate) name: String,
     pub(crate) settings: Arc<AgentSettings>,
+    pub(crate) compat_clients: CompatClients,
     pub(crate) endpoint: Arc<dyn Endpoint>,
     pub(crate) skill_rules: Arc<SkillRules>,
 }
@@ -179,7 +181,7 @@ impl Parts {
 
     /// The agent at this place of the list, at an address below that of the server.
     fn mount(&self, place: usize, base: &str, own_base: &str, url: String, signer: Option<SiteSigner>) -> Mounted {
-        let ServedAgent { name, settings, endpoint, skill_rules } = &self.agents[place];
+        let ServedAgent { name, settings, compat_clients, endpoint, skill_rules } = &self.agents[place];
         let endpoint = match base == own_base {
             true => endpoint.clone(),
             false => Arc::new(Rebased::new(endpoint.clone(), own_base, base)),
@@ -201,9 +203,22 @@ impl Parts {
         let cards = CurrentCards::new(card_place, endpoint.card(), self.since);
         let (downloads, compat) = (self.host.downloads(name), settings.compat.clone());
         let name = name.as_str().into();
-        let claim = compat.settings.claim.filter(|dialect| dialect.is_compat_rpc());
-        let skill_rules = skill_rules.clone();
-        Mounted { name, place, endpoint, downloads, url, interfaces, cards, signer, skill_rules, compat, claim }
+        let claim = compat.claim.filter(|dialect| dialect.is_compat_rpc());
+        let (compat_clients, skill_rules) = (compat_clients.clone(), skill_rules.clone());
+        Mounted {
+            name,
+            place,
+            endpoint,
+            downloads,
+            url,
+            interfaces,
+            cards,
+            signer,
+            skill_rules,
+            compat,
+            compat_clients,
+            claim,
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use switchboard_engine::ports::Clock;
 use switchboard_engine::system::SystemClock;
 
 use super::signing::SiteSigner;
-use super::{CardForm, CompatCards, ServedCards, Subject};
-use crate::server::bindings::compat::settings::AgentCompat;
+use super::{CompatCards, ServedCards, Subject};
+use crate::agent_settings::{CardForm, Compat};
 
 /// What the cards of an agent say that its own card does not.
 pub(crate) struct CardPlace {
@@ -18,7 +18,7 @@ pub(crate) struct CardPlace {
     pub(crate) url: String,
     pub(crate) own_url: String,
     pub(crate) api_url: String,
-    pub(crate) compat: AgentCompat,
+    pub(crate) compat: Compat,
     pub(crate) compat_cards: CompatCards,
     pub(crate) has_version: bool,
     pub(crate) max_age_s: u32,

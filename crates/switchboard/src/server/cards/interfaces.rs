@@ -7,8 +7,8 @@
 use http::Uri;
 use switchboard_core::model::AgentInterface;
 
+use crate::agent_settings::{AgentSettings, CardForm};
 use crate::protocol_binding::ProtocolBinding;
-use crate::server::cards::{AgentSettings, CardForm};
 
 /// What the card of an agent names.
 #[derive(Clone, Copy)]

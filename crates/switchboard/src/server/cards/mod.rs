@@ -24,49 +24,11 @@ use switchboard_engine::ports::Clock;
 use switchboard_engine::sha256::sha256;
 use switchboard_engine::system::SystemClock;
 
-use crate::protocol_binding::ProtocolBinding;
-use crate::server::bindings::compat::settings::AgentCompat;
+use crate::agent_settings::{CardForm, Compat};
 use crate::server::edge::headers::names;
 use crate::server::edge::respond::ReplyBody;
 use crate::signing_keys::KeySet;
 use signing::{SiteSigner, Versions};
-
-/// What the public card holds for clients that do not name a version.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CardForm {
-    /// The members of every version that is served, side by side.
-    #[default]
-    All,
-    /// Those of 1.0 alone.
-    V1_0,
-    /// The card that a system of this compat dialect has. For a dialect of A2A itself it is that of [`CardForm::All`].
-    Compat(Dialect),
-}
-
-/// What an agent's owner says about its card.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CardSettings {
-    pub(crate) form: Option<CardForm>,
-    /// Whether the agent's owner has named a version; if not, some cards name ours.
-    pub(crate) has_version: bool,
-    /// What its card names, if not what the server's settings say.
-    pub(crate) interfaces: Option<Vec<ProtocolBinding>>,
-}
-
-/// The settings of one agent at the edge.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct AgentSettings {
-    pub(crate) card: CardSettings,
-    pub(crate) compat: AgentCompat,
-}
-
-impl AgentSettings {
-    /// Those of a mounted endpoint, whose card says everything about it.
-    pub(crate) fn of_mounted() -> Self {
-        let card = CardSettings { has_version: true, ..CardSettings::default() };
-        Self { card, compat: AgentCompat::default() }
-    }
-}
 
 /// What a compat dialect has for a card.
 pub(crate) trait CompatCard: Sync {
@@ -105,7 +67,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) own_url: &'a str,
     /// The address that it has below `/api`.
     pub(crate) api_url: &'a str,
-    pub(crate) compat: &'a AgentCompat,
+    pub(crate) compat: &'a Compat,
     pub(crate) compat_cards: CompatCards,
     /// Whether the version on the card is its owner's choice.
     pub(crate) has_version: bool,

@@ -14,11 +14,12 @@ use switchboard_core::model::{AgentCard, AgentInterface, AgentName, Principal};
 use switchboard_engine::ports::Tracer;
 use switchboard_engine::supervisor::Supervisor;
 
+use crate::agent_settings::Compat;
 use crate::server::authentication::{Authentication, Identity, SchemeSet, SkillRules};
-use crate::server::bindings::compat::settings::AgentCompat;
 use crate::server::cards::ServedCards;
 use crate::server::cards::current::CurrentCards;
 use crate::server::cards::signing::SiteSigner;
+use crate::server::compat_clients::CompatClients;
 use crate::server::downloads::Downloads;
 use crate::server::edge::access_log::AccessLog;
 use crate::server::edge::authorize::{CardReader, Rules, Subject};
@@ -148,7 +149,8 @@ pub(crate) struct Mounted {
     pub(crate) signer: Option<SiteSigner>,
     /// What its skills ask of their callers.
     pub(crate) skill_rules: Arc<SkillRules>,
-    pub(crate) compat: AgentCompat,
+    pub(crate) compat: Compat,
+    pub(crate) compat_clients: CompatClients,
     /// The compat dialect that claims its JSON-RPC endpoint.
     pub(crate) claim: Option<Dialect>,
 }

@@ -24,7 +24,7 @@ pub(crate) fn spelling(request: &Incoming<'_, '_>, ingress: Option<Ingress<'_>>)
 }
 
 fn default_of(request: &Incoming<'_, '_>) -> Option<Dialect> {
-    request.agent.compat.settings.default.or(request.shared.default_version)
+    request.agent.compat.default.or(request.shared.default_version)
 }
 
 /// The compat dialect whose rules apply to a request from the first check on, if the path belongs to one or is claimed

@@ -2,7 +2,7 @@
 
 use switchboard_core::model::TaskId;
 
-use crate::server::bindings::compat::settings::Window;
+use crate::server::compat_clients::Window;
 
 /// An id of this server, made in this millisecond.
 fn id(ms: u64, random: u64) -> TaskId {

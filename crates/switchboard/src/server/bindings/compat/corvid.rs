@@ -32,7 +32,7 @@ impl CompatCard for Corvid {
     /// place that is its own.
     fn encode_card(&self, subject: &Subject<'_>, base: &str, out: &mut Vec<u8>) {
         let root = if base == subject.api_url { subject.own_url } else { base };
-        let root = if subject.compat.settings.default_project { root } else { subject.own_url };
+        let root = if subject.compat.default_project { root } else { subject.own_url };
         corvid::encode_card(&subject.with_package(), base, &format!("{root}/a2a/tasks/send"), out);
     }
 
@@ -66,7 +66,7 @@ impl CompatDialect for Corvid {
     fn agent<'s>(&self, site: &'s Site, name: Option<&str>) -> Option<&'s Arc<Mounted>> {
         site.agents.iter().find(|mounted| match name {
             Some(name) => mounted.name.as_str() == name,
-            None => mounted.compat.settings.default_project,
+            None => mounted.compat.default_project,
         })
     }
 
@@ -111,10 +111,10 @@ fn send(sent: &Sent<'_>) -> Result<Request, Rejection> {
         Addressee::Unknown => return Err(Corvid.no_agent().into()),
         Addressee::Unnamed => return Err(text(StatusCode::NOT_FOUND, NO_AGENT).into()),
     }
-    let compat = &sent.request.agent.compat;
-    let options = &compat.settings.corvid;
+    let agent = sent.request.agent;
+    let options = &agent.compat.corvid;
     let source = message.source_agent.as_deref().unwrap_or_default();
-    if let Err(retry_after_s) = compat.rate.admit(source, options.sends_per_min, Instant::now()) {
+    if let Err(retry_after_s) = agent.compat_clients.rate.admit(source, options.sends_per_min, Instant::now()) {
         let mut response = text(StatusCode::TOO_MANY_REQUESTS, RATE_EXCEEDED);
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry_after_s));
         return Err(response.into());

@@ -12,9 +12,7 @@ mod agent_native;
 pub(crate) mod alias;
 mod corvid;
 mod nexus;
-mod rate;
 mod selectools;
-pub(crate) mod settings;
 mod tale;
 
 use std::borrow::Cow;

@@ -21,7 +21,7 @@ impl CompatCard for Selectools {
     }
 
     fn encode_card(&self, subject: &Subject<'_>, _base: &str, out: &mut Vec<u8>) {
-        selectools::encode_card(&subject.with_package(), &subject.compat.settings.selectools.card_url, out);
+        selectools::encode_card(&subject.with_package(), &subject.compat.selectools.card_url, out);
     }
 }
 
@@ -41,7 +41,7 @@ impl CompatDialect for Selectools {
     }
 
     fn body_bytes_max(&self, shared: &Shared, agent: &Mounted) -> usize {
-        agent.compat.settings.selectools.body_bytes_max.min(shared.limits.body_bytes_max)
+        agent.compat.selectools.body_bytes_max.min(shared.limits.body_bytes_max)
     }
 
     fn open<'b>(&self, body: &'b [u8]) -> Result<Envelope<'b>, (ProtocolError, String)> {
@@ -52,7 +52,7 @@ impl CompatDialect for Selectools {
     fn decode(&self, sent: Sent<'_>) -> Result<(Request, Box<dyn CompatCall>), Rejection> {
         let Sent { request, envelope, .. } = sent;
         let call = decode_call(&envelope.method, envelope.params, &request.shared.decode_limits)?;
-        let window = &request.agent.compat.window;
+        let window = &request.agent.compat_clients.window;
         let known = |id: &TaskId| match window.has_passed(id) {
             true => Err(ProtocolError::task_not_found(id)),
             false => Ok(Request::GetTask { id: id.clone(), history_length: None }),
@@ -89,7 +89,7 @@ impl CompatCall for SelectoolsCall {
     fn reply(&mut self, agent: &Mounted, reply: Reply) -> Result<Reply, ProtocolError> {
         match (self, reply) {
             (Self::Send, Reply::SentTask(view)) => {
-                agent.compat.window.push(&view.task.id, agent.compat.settings.selectools.tasks_max);
+                agent.compat_clients.window.push(&view.task.id, agent.compat.selectools.tasks_max);
                 Ok(Reply::SentTask(view))
             }
             // Whatever can be found was answered, so for its callers it is over.

@@ -1,4 +1,4 @@
-//! What is remembered of clients. [`Rate`]: how much each source has sent within the last minute. A source is the
+//! What is remembered of clients of the compat dialects. [`Rate`]: how much each source has sent within the last minute. A source is the
 //! name that a client gives itself in its request, so this limits clients that are honest and protects against no others.
 //!
 //! [`Window`]: the newest tasks of an agent, as clients of selectools see them: first in, first out. The original keeps so
@@ -6,11 +6,20 @@
 //! empties the original's memory, opens the window wide again: what is stored can be read until newer tasks push it out.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use switchboard_core::model::TaskId;
 use tokio::time::Instant;
+
+/// What is remembered of the clients of one agent, at all its addresses.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CompatClients {
+    /// Which tasks clients of selectools can still read.
+    pub(crate) window: Arc<Window>,
+    /// How much clients of corvid have sent lately.
+    pub(crate) rate: Arc<Rate>,
+}
 
 const WINDOW: Duration = Duration::from_secs(60);
 

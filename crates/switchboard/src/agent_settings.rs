@@ -1,13 +1,47 @@
-//! What an agent's owner may choose about clients of the compat dialects, and what is remembered of them.
-
-use std::sync::Arc;
+//! What an agent's owner may choose about its card and about clients of the compat dialects. An [`AgentBuilder`](crate::AgentBuilder)
+//! collects it, and the server serves the agent by it.
 
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::compat::corvid::{DEPTH_MAX, TIMEOUT_MS_DEFAULT};
 
-use super::rate::Rate;
+use crate::protocol_binding::ProtocolBinding;
 
-pub(crate) use super::rate::Window;
+/// What the public card holds for clients that do not name a version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CardForm {
+    /// The members of every version that is served, side by side.
+    #[default]
+    All,
+    /// Those of 1.0 alone.
+    V1_0,
+    /// The card that a system of this compat dialect has. For a dialect of A2A itself it is that of [`CardForm::All`].
+    Compat(Dialect),
+}
+
+/// What an agent's owner says about its card.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CardSettings {
+    pub(crate) form: Option<CardForm>,
+    /// Whether the agent's owner has named a version; if not, some cards name ours.
+    pub(crate) has_version: bool,
+    /// What its card names, if not what the server's settings say.
+    pub(crate) interfaces: Option<Vec<ProtocolBinding>>,
+}
+
+/// The settings of one agent at the edge.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AgentSettings {
+    pub(crate) card: CardSettings,
+    pub(crate) compat: Compat,
+}
+
+impl AgentSettings {
+    /// Those of a mounted endpoint, whose card says everything about it.
+    pub(crate) fn of_mounted() -> Self {
+        let card = CardSettings { has_version: true, ..CardSettings::default() };
+        Self { card, compat: Compat::default() }
+    }
+}
 
 /// How an agent treats clients of the compat dialects: what older systems speak instead of A2A 1.0 or 0.3. Set
 /// by [`AgentBuilder::compat`](crate::AgentBuilder::compat).
@@ -26,16 +60,6 @@ pub struct Compat {
     pub selectools: SelectoolsOptions,
     /// How the agent behaves towards corvid-agents.
     pub corvid: CorvidOptions,
-}
-
-/// The settings of an agent, and what is remembered of its clients.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct AgentCompat {
-    pub(crate) settings: Compat,
-    /// Which tasks clients of selectools can still read.
-    pub(crate) window: Arc<Window>,
-    /// How much clients of corvid have sent lately.
-    pub(crate) rate: Arc<Rate>,
 }
 
 /// How an agent behaves towards clients of selectools.
