@@ -165,7 +165,7 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     #[command(flatten)]
-    Client(ClientCommand),
+    Client(Box<ClientCommand>),
     /// Serve agents over A2A
     Serve(Box<ServeArgs>),
     /// Serve an agent to practise with, in memory and for this machine alone

@@ -277,13 +277,13 @@ pub(super) const ONLY_HERE: &[(&str, &str, &[&str], &str)] = &[
     (
         "crates/switchboard/src/server",
         "A2A_VERSION",
-        &["crates/switchboard/src/server/edge/version.rs", "crates/switchboard/src/server/edge/headers.rs"],
+        &["crates/switchboard/src/server/bindings/version.rs", "crates/switchboard/src/server/exchange/headers.rs"],
         "the version of a request is decided once; other code is told the outcome",
     ),
     (
         "crates/switchboard/src/server",
         "detect::dialect",
-        &["crates/switchboard/src/server/edge/version.rs"],
+        &["crates/switchboard/src/server/bindings/version.rs"],
         "the version of a request is decided once; other code is told the outcome",
     ),
     ("crates/switchboard-core/src", "-32", &["crates/switchboard-core/src/dialect/codes.rs"], ERROR_NUMBERS),

@@ -4,9 +4,9 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use super::edge::origins::reachable;
+use super::exposure::origins::reachable;
 use crate::server::authentication::{Authentication, Tokens};
-use crate::server::edge::shared::Shared;
+use crate::server::shared::Shared;
 use crate::server::uri::is_loopback_host;
 
 const CARD: &str = "/.well-known/agent-card.json";

@@ -15,7 +15,7 @@ use super::builder::authentication::ApiKey;
 use super::builder::{ServedItem, ServerBuilder};
 use super::cards::interfaces::InterfaceChoice;
 use super::compat_clients::CompatClients;
-use super::edge::authorize::Rules;
+use super::exchange::authorize::Rules;
 use super::host::{Host, MountedEndpoint};
 use super::parts::{Parts, ServedAgent, short_key};
 use super::reloads::Reloads;

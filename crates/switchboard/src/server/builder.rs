@@ -18,17 +18,17 @@ use switchboard_engine::memory::{STORAGE_BYTES_MAX_DEFAULT, TASKS_MAX_DEFAULT as
 use switchboard_engine::ports::{Callees, Store};
 
 use self::authentication::ApiKey;
-use super::access::Access;
 use super::authentication::tokens::Tokens;
 use super::authentication::{ApiKeyNames, Authenticator, Issuer, SharedSecret};
-use super::edge::access_log::AccessLog;
-use super::edge::origins::Cors;
+use super::exchange::access_log::AccessLog;
+use super::exchange::authorize::Access;
 use super::exposure::Exposure;
+use super::exposure::origins::Cors;
 use super::host::StoreChoice;
 use super::internal::door::CallDoor;
 use super::internal::settings::SelfFire;
 use super::limits::ServerLimits;
-use super::operator::metrics::MetricsSource;
+use super::metrics::MetricsSource;
 use super::organizations::OrgPeers;
 use super::telemetry::Otlp;
 use super::transport::tls::Tls;

@@ -29,10 +29,8 @@ use switchboard_engine::system::SystemClock;
 use switchboard_engine::{Engine, QueueAges, Readiness};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::server::downloads::{Downloads, WantedArtifact};
-use crate::server::internal::Processor;
-use crate::server::operator::Operations;
-use crate::server::operator::metrics::{buckets, family, histogram, in_seconds, read, sample, single};
+use crate::server::metrics::{buckets, family, histogram, in_seconds, read, sample, single};
+use crate::server::ports::{Downloads, Operations, Processor, WantedArtifact};
 use crate::server::serve_error::ServeError;
 use crate::server::telemetry::Telemetry;
 use crate::server::uri::encode;

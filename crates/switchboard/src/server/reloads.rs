@@ -7,7 +7,7 @@ use std::time::Duration;
 use switchboard_engine::supervisor::{Kind, Supervisor};
 
 use super::limits::ServerLimits;
-use super::operator::Operations;
+use super::ports::Operations;
 use crate::reloaded::{Reload, reload_and_log, reload_on_change};
 
 /// What was read from files, and how often each is looked at. Cheap to clone.

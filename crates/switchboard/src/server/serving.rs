@@ -11,15 +11,15 @@ use switchboard_engine::Engine;
 use switchboard_engine::supervisor::Kind;
 
 use super::builder::ServerBuilder;
-use super::edge::origins::{Origins, reachable};
 use super::edge::service::A2aService;
-use super::edge::shared::Shared;
+use super::exposure::origins::{Origins, reachable};
 use super::host::Host;
+use super::listener::{Bound, listen};
 use super::parts::{Parts, short_key};
 use super::reloads::Reloads;
 use super::serve_error::{ServeError, ServeErrorKind};
+use super::shared::Shared;
 use super::telemetry::MetricsPage;
-use super::transport::listener::{Bound, listen};
 use super::transport::tls::Tls;
 use crate::agent_client::AgentClient;
 

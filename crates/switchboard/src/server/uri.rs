@@ -44,6 +44,15 @@ pub(crate) fn is_loopback_host(host: &str) -> bool {
         || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
+/// The segments of a path. Percent-encoded slashes stay inside their segment because segments are split first and decoded second.
+pub(crate) fn segments(path: &str) -> Vec<&str> {
+    let mut segments: Vec<&str> = path.split('/').skip(1).collect();
+    if segments.last() == Some(&"") {
+        segments.pop();
+    }
+    segments
+}
+
 /// All that RFC 3986 does not call unreserved.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 

@@ -11,16 +11,70 @@ use switchboard_core::dialect::json::{DecodeLimits, Decoded, check_id};
 use switchboard_core::dialect::v0_3::rest;
 use switchboard_core::dialect::{Dialect, v1_0};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::{PushConfig, TaskId};
+use switchboard_core::model::{ConfigId, PushConfig, TaskId};
 
+use super::envelope::Envelope;
 use super::sse::{Framing, SseBody};
-use super::{Binding, Envelope, Rejection};
+use super::{Binding, Rejection};
 use crate::server::cards;
-use crate::server::edge::paths::{RestPath, TaskVerb};
-use crate::server::edge::read::check_content_type;
-use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, events, http_error, json, not_allowed};
-use crate::server::edge::shared::{Incoming, Mounted, Shared};
-use crate::server::uri::query_pairs;
+use crate::server::exchange::request::check_content_type;
+use crate::server::exchange::respond::{A2A_JSON, JSON, ReplyBody, events, http_error, json, not_allowed};
+use crate::server::shared::{Incoming, Mounted, Shared};
+use crate::server::uri::{decode as decode_segment, query_pairs};
+
+/// The paths of the HTTP+JSON binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RestPath {
+    SendMessage,
+    StreamMessage,
+    Tasks,
+    /// `/tasks/{id}` with the verb behind the last colon, if any.
+    Task {
+        id: TaskId,
+        verb: Option<TaskVerb>,
+    },
+    PushConfigs {
+        task_id: TaskId,
+    },
+    PushConfig {
+        task_id: TaskId,
+        id: ConfigId,
+    },
+    ExtendedCard,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TaskVerb {
+    Cancel,
+    Subscribe,
+}
+
+impl RestPath {
+    /// What these segments name below the root of the binding.
+    pub(crate) fn at(segments: &[&str]) -> Option<Self> {
+        let task = |id: &str| Some(TaskId::from(decode_segment(id)?.as_ref()));
+        match segments {
+            ["message:send"] => Some(Self::SendMessage),
+            ["message:stream"] => Some(Self::StreamMessage),
+            ["extendedAgentCard"] => Some(Self::ExtendedCard),
+            ["tasks"] => Some(Self::Tasks),
+            ["tasks", last] => {
+                // The verb is what follows the last colon, if it is one we know: an id may hold colons of its own.
+                let (id, verb) = match last.rsplit_once(':') {
+                    Some((id, "cancel")) => (id, Some(TaskVerb::Cancel)),
+                    Some((id, "subscribe")) => (id, Some(TaskVerb::Subscribe)),
+                    _ => (*last, None),
+                };
+                Some(Self::Task { id: task(id)?, verb })
+            }
+            ["tasks", id, "pushNotificationConfigs"] => Some(Self::PushConfigs { task_id: task(id)? }),
+            ["tasks", id, "pushNotificationConfigs", config] => {
+                Some(Self::PushConfig { task_id: task(id)?, id: decode_segment(config)?.as_ref().into() })
+            }
+            _ => None,
+        }
+    }
+}
 
 pub(crate) struct HttpJson {
     ingress: Ingress<'static>,

@@ -11,12 +11,13 @@ use switchboard_core::error::ProtocolError;
 
 use super::compat::alias::{First, ask_for_task, task_of};
 use super::compat::{self, CompatBinding};
+use super::envelope::{Envelope, only_events, rpc_error, rpc_result};
 use super::sse::{Framing, SseBody};
-use super::{Binding, CallAgent, Envelope, Rejection};
+use super::{Binding, CallAgent, Rejection};
 use crate::server::cards;
-use crate::server::edge::read::check_content_type;
-use crate::server::edge::respond::{ReplyBody, events, only_events, rpc_error, rpc_result};
-use crate::server::edge::shared::{Incoming, Mounted, Shared};
+use crate::server::exchange::request::check_content_type;
+use crate::server::exchange::respond::{ReplyBody, events};
+use crate::server::shared::{Incoming, Mounted, Shared};
 
 pub(crate) struct JsonRpc {
     /// The id of the request, as it was written.

@@ -1,15 +1,16 @@
 //! Protocol bindings: how a call travels over HTTP. Each one decodes requests and encodes replies ([`Binding`]); [`begin`] and
 //! [`finish`] take a request through it, the same way for all. Bindings know neither the engine nor each other. The
-//! envelope of JSON-RPC is here, because the compat dialects share it with the binding of that name.
+//! dialect of a request is decided in `version`; the `envelope` of JSON-RPC and the events of streams (`sse`) are shared by several.
 
 pub(crate) mod compat;
+pub(crate) mod envelope;
 #[cfg(feature = "grpc")]
 pub(crate) mod grpc;
 pub(crate) mod http_json;
 pub(crate) mod jsonrpc;
 pub(crate) mod sse;
+pub(crate) mod version;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -19,28 +20,26 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Response};
 use http_body::Body;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 use switchboard_core::call::{BoxFuture, Caller, Reply, Request, UpdateStream};
 use switchboard_core::dialect::detect::{DetectError, Detected, Ingress};
-use switchboard_core::dialect::json::{Decoded, ScannedMembers, Text, plain_text};
+use switchboard_core::dialect::json::Decoded;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Dialect;
 use switchboard_engine::budget::Charge;
 use switchboard_engine::escaped::Escaped;
 
+use self::envelope::Envelope;
+use self::version::{decide, spelling};
 use super::authentication::Identity;
-use super::edge::authorize::CardReader;
-use super::edge::budgets::BodyHold;
-use super::edge::headers::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
-use super::edge::holder::Holder;
-use super::edge::read::read_while;
-use super::edge::request_record::RequestRecord;
-use super::edge::respond::ReplyBody;
-use super::edge::shared::{Incoming, Mounted, Shared};
-use super::edge::version::{decide, spelling};
-use super::operator::metrics::Operation;
+use super::exchange::authorize::CardReader;
+use super::exchange::budgets::BodyHold;
+use super::exchange::headers::{A2A_EXTENSIONS, A2A_OUTPUT_MODES, X_A2A_EXTENSIONS};
+use super::exchange::request::read_while;
+use super::exchange::request_record::Holder;
+use super::exchange::request_record::RequestRecord;
+use super::exchange::respond::ReplyBody;
+use super::metrics::Operation;
+use super::shared::{Incoming, Mounted, Shared};
 
 /// One protocol binding, made for one request. What it learns of the request on the way in it keeps for the way out, because the
 /// request itself is gone while the agent answers.
@@ -429,126 +428,4 @@ fn unaccepted_modes(agent: &Mounted, dialect: Dialect, request: &Request) -> Opt
     }
     let card = agent.endpoint.card();
     (!card.writes_any(&send.accepted_output_modes)).then(|| card.default_output_modes.join(", ").into())
-}
-
-/// A request around its parameters, borrowed from the body.
-pub(crate) struct Envelope<'a> {
-    /// The id as it was written, `null` if there was none.
-    pub(crate) id: &'a str,
-    pub(crate) method: Cow<'a, str>,
-    pub(crate) params: Option<&'a str>,
-}
-
-#[derive(Deserialize)]
-struct RawEnvelope<'a> {
-    #[serde(borrow, default)]
-    jsonrpc: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    method: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    params: Option<&'a RawValue>,
-}
-
-/// The id alone, for answering a request that is otherwise wrong.
-#[derive(Deserialize)]
-struct IdOnly<'a> {
-    #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
-}
-
-impl<'a> Envelope<'a> {
-    /// What a request has that has no envelope, or whose envelope is not known yet.
-    pub(crate) const NONE: Envelope<'static> = Envelope { id: "null", method: Cow::Borrowed(""), params: None };
-
-    /// What the method and its parameters tell about the dialect.
-    pub(crate) fn ingress(&self) -> Ingress<'_> {
-        Ingress::JsonRpc { method: &self.method, params: self.params }
-    }
-
-    /// Reads the envelope; a refusal comes with the id to answer it under.
-    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, (ProtocolError, String)> {
-        let parse_error = |reason: String| (ProtocolError::ParseError { reason }, "null".to_owned());
-        let text = std::str::from_utf8(body).map_err(|error| parse_error(error.to_string()))?;
-        if !text.trim_start().starts_with('{') {
-            // A derived reader would take an array for the members in their order, so it is not asked.
-            let parsed = serde_json::from_str::<IgnoredAny>(text).map_err(|error| parse_error(error.to_string()));
-            return parsed.and_then(|_| Err((invalid(wrong_shape(text)), "null".to_owned())));
-        }
-        let raw: RawEnvelope<'a> = match serde_json::from_str(text) {
-            Ok(raw) => raw,
-            Err(error) if error.is_data() => return Err((invalid(&error.to_string()), any_id(text))),
-            Err(error) => return Err(parse_error(error.to_string())),
-        };
-        let id = raw.id.map_or("null", RawValue::get);
-        if !is_id(id) {
-            let reason = format!("id must be a string, an integer or null, of at most {ID_BYTES_MAX} bytes");
-            return Err((invalid(&reason), "null".to_owned()));
-        }
-        if raw.jsonrpc.is_none_or(|Text(version)| version != "2.0") {
-            return Err((invalid("jsonrpc must be \"2.0\""), id.to_owned()));
-        }
-        let Some(Text(method)) = raw.method.filter(|Text(method)| !method.is_empty()) else {
-            return Err((invalid("method is missing"), id.to_owned()));
-        };
-        Ok(Self { id, method, params: raw.params.map(RawValue::get) })
-    }
-
-    /// Reads an envelope that is right and plain, as nearly all are. The parameters are not looked into: if they come last, they are
-    /// taken to be all that is left. So it holds only if they are then read as one object. Of any other envelope it says nothing.
-    pub(crate) fn assume(body: &'a [u8]) -> Option<Self> {
-        let text = std::str::from_utf8(body).ok()?;
-        let (mut jsonrpc, mut id, mut method, mut params) = (None, None, None, None);
-        let mut members = ScannedMembers::of(text).ok()?;
-        while let Some(name) = members.next_name().ok()? {
-            let member = match name {
-                "jsonrpc" => &mut jsonrpc,
-                "id" => &mut id,
-                "method" => &mut method,
-                "params" if params.is_none() => {
-                    params = members.assumed_last_object();
-                    if params.is_some() {
-                        break;
-                    }
-                    &mut params
-                }
-                _ => return None,
-            };
-            if member.replace(members.value().ok()?).is_some() {
-                return None;
-            }
-        }
-        let (id, params) = (id.unwrap_or("null"), params.filter(|params| *params != "null"));
-        let method = plain_text(method?).filter(|method| !method.is_empty())?;
-        (jsonrpc? == "\"2.0\"" && is_id(id)).then_some(Self { id, method: Cow::Borrowed(method), params })
-    }
-}
-
-fn invalid(reason: &str) -> ProtocolError {
-    ProtocolError::InvalidRequest { reason: reason.to_owned() }
-}
-
-fn wrong_shape(text: &str) -> &'static str {
-    if text.trim_start().starts_with('[') {
-        "batches are not supported; send one request object"
-    } else {
-        "send one request object"
-    }
-}
-
-fn any_id(text: &str) -> String {
-    let id = serde_json::from_str::<IdOnly<'_>>(text).ok().and_then(|only| only.id).map_or("null", RawValue::get);
-    if is_id(id) { id.to_owned() } else { "null".to_owned() }
-}
-
-const ID_BYTES_MAX: usize = 512;
-
-/// A string, an integer or null, of bounded length: it is echoed in every event of a stream.
-fn is_id(id: &str) -> bool {
-    let integer = |text: &str| {
-        let digits = text.strip_prefix('-').unwrap_or(text);
-        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    id.len() <= ID_BYTES_MAX && (id == "null" || id.starts_with('"') || integer(id))
 }

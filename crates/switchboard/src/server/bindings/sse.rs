@@ -5,22 +5,24 @@
 //! An event is one line of JSON. Some readers end a line not only at `\n` and `\r` but at every line end of Unicode, so the
 //! ones that JSON leaves as they are (U+0085, U+2028, U+2029) are escaped.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use std::{fmt, io};
 
 use bytes::Bytes;
+use http_body::Frame as BodyFrame;
 use switchboard_core::call::{Frame, UpdateStream};
 use switchboard_core::dialect::json::write_u64;
 use switchboard_core::dialect::{Dialect, codes};
 use switchboard_core::error::ProtocolError;
 use tokio::time::{Instant, Sleep};
 
-use crate::server::edge::budgets::StreamHold;
+use crate::server::exchange::budgets::StreamHold;
+use crate::server::exchange::respond::{ReplyCounting, StreamedBody};
 use crate::server::limits::ServerLimits;
-use crate::server::operator::metrics::Metrics;
+use crate::server::metrics::Metrics;
 
 /// What stands around each update.
 pub(crate) enum Framing {
@@ -34,7 +36,7 @@ pub(crate) enum Framing {
 const WRITE_BYTES: usize = 2048;
 
 /// The body of a streaming answer.
-pub struct SseBody {
+pub(crate) struct SseBody {
     updates: UpdateStream,
     framing: Framing,
     dialect: Dialect,
@@ -51,34 +53,8 @@ impl fmt::Debug for SseBody {
     }
 }
 
-impl SseBody {
-    pub(crate) fn new(
-        limits: &ServerLimits,
-        metrics: Arc<Metrics>,
-        updates: UpdateStream,
-        framing: Framing,
-        dialect: Dialect,
-    ) -> Self {
-        let keep_alive = KeepAlive::every(Duration::from_secs(u64::from(limits.keep_alive_s)));
-        let write_bytes = limits.stream_write_bytes;
-        metrics.stream_opened();
-        let framing = match framing {
-            Framing::JsonRpc { id } => Framing::JsonRpc { id: with_line_ends_escaped(id) },
-            Framing::HttpJson => Framing::HttpJson,
-        };
-        Self { updates, framing, dialect, keep_alive, write_bytes, done: false, metrics, hold: None }
-    }
-
-    /// What is written counts until the client has taken it.
-    pub(crate) fn hold(&mut self, hold: Option<StreamHold>) {
-        self.hold = hold;
-    }
-
-    pub(crate) fn is_done(&self) -> bool {
-        self.done
-    }
-
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+impl StreamedBody for SseBody {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<BodyFrame<Bytes>>>> {
         if self.done {
             return Poll::Ready(None);
         }
@@ -110,12 +86,42 @@ impl SseBody {
                 Some(hold) => hold.write(out.into()),
                 None => Ok(out.into()),
             };
-            return Poll::Ready(Some(written.unwrap_or_else(|error| self.broken_off(&error))));
+            let written = written.unwrap_or_else(|error| self.broken_off(&error));
+            return Poll::Ready(Some(Ok(BodyFrame::data(written))));
         }
         if self.done {
             return Poll::Ready(None);
         }
-        self.keep_alive.poll_silence(cx).map(|()| Some(Bytes::from_static(b": keep-alive\n\n")))
+        self.keep_alive.poll_silence(cx).map(|()| Some(Ok(BodyFrame::data(Bytes::from_static(b": keep-alive\n\n")))))
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// What is written counts until the client has taken it.
+    fn hold(&mut self, counting: ReplyCounting<'_>) -> Result<(), ProtocolError> {
+        self.hold = counting.stream();
+        Ok(())
+    }
+}
+
+impl SseBody {
+    pub(crate) fn new(
+        limits: &ServerLimits,
+        metrics: Arc<Metrics>,
+        updates: UpdateStream,
+        framing: Framing,
+        dialect: Dialect,
+    ) -> Self {
+        let keep_alive = KeepAlive::every(Duration::from_secs(u64::from(limits.keep_alive_s)));
+        let write_bytes = limits.stream_write_bytes;
+        metrics.stream_opened();
+        let framing = match framing {
+            Framing::JsonRpc { id } => Framing::JsonRpc { id: with_line_ends_escaped(id) },
+            Framing::HttpJson => Framing::HttpJson,
+        };
+        Self { updates, framing, dialect, keep_alive, write_bytes, done: false, metrics, hold: None }
     }
 
     fn write_frame(&self, frame: &Frame, out: &mut Vec<u8>) {

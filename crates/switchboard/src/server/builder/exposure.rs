@@ -1,7 +1,7 @@
 //! The settings of a server that say how it is exposed to others, and what its callers may do.
 
 use super::ServerBuilder;
-use crate::server::edge::authorize::Rules;
+use crate::server::exchange::authorize::Rules;
 
 impl ServerBuilder {
     /// Says that the server is in production. It then fails closed: a server that has neither [tokens](Self::tokens) nor another way

@@ -25,8 +25,8 @@ use switchboard_engine::sha256::sha256;
 use switchboard_engine::system::SystemClock;
 
 use crate::agent_settings::{CardForm, Compat};
-use crate::server::edge::headers::names;
-use crate::server::edge::respond::ReplyBody;
+use crate::server::exchange::headers::names;
+use crate::server::exchange::respond::ReplyBody;
 use crate::signing_keys::KeySet;
 use signing::{SiteSigner, Versions};
 

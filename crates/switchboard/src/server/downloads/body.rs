@@ -5,16 +5,18 @@ use std::task::{Context, Poll, ready};
 use std::{fmt, io};
 
 use bytes::Bytes;
+use http_body::{Frame, SizeHint};
 use switchboard_core::call::BoxFuture;
 use switchboard_core::error::ProtocolError;
 use switchboard_engine::budget::Charge;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece};
 
-use super::Downloads;
-use crate::server::edge::holder::Holder;
+use crate::server::exchange::request_record::Holder;
+use crate::server::exchange::respond::{ReplyCounting, StreamedBody};
+use crate::server::ports::Downloads;
 
 /// The body of a download: one piece is read when the client has taken the one before, so no more than that is held.
-pub struct DownloadBody {
+pub(crate) struct DownloadBody {
     downloads: Arc<dyn Downloads>,
     cursor: Option<ArtifactCursor>,
     read_bytes: usize,
@@ -35,21 +37,10 @@ impl DownloadBody {
         let left = cursor.until - cursor.from;
         Self { downloads, cursor: Some(cursor), read_bytes, reading: None, left, charge: None }
     }
+}
 
-    /// The most bytes that are held at once.
-    pub(crate) fn piece_bytes(&self) -> u64 {
-        self.left.min(self.read_bytes as u64)
-    }
-
-    pub(crate) fn hold(&mut self, charge: Charge<Holder>) {
-        self.charge = Some(charge);
-    }
-
-    pub(crate) fn left(&self) -> u64 {
-        self.left
-    }
-
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+impl StreamedBody for DownloadBody {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         if let Some(cursor) = self.cursor.take().filter(|cursor| !cursor.is_at_end()) {
             self.reading = Some(self.downloads.read(cursor, self.read_bytes));
         }
@@ -60,7 +51,7 @@ impl DownloadBody {
             Ok(ArtifactPiece { bytes, next }) => {
                 self.left = next.until - next.from;
                 self.cursor = Some(next);
-                Ok(bytes)
+                Ok(Frame::data(bytes))
             }
             Err(error) => {
                 // The status has been sent already. The connection is broken off, so that the client does not take this
@@ -69,5 +60,19 @@ impl DownloadBody {
                 Err(io::Error::other(error))
             }
         }))
+    }
+
+    fn is_done(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+
+    /// One piece is held at a time.
+    fn hold(&mut self, counting: ReplyCounting<'_>) -> Result<(), ProtocolError> {
+        self.charge = Some(counting.piece(self.left.min(self.read_bytes as u64))?);
+        Ok(())
     }
 }

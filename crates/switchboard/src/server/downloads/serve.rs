@@ -14,14 +14,15 @@ use switchboard_core::dialect::json::check_id;
 use switchboard_core::error::ProtocolError;
 use switchboard_engine::ports::download::{StoredArtifact, WrittenUpdate};
 
+use super::ArtifactPath;
 use super::body::DownloadBody;
-use super::{Downloads, WantedArtifact};
 use crate::server::authentication::Identity;
-use crate::server::edge::authorize::Subject;
-use crate::server::edge::headers::names;
-use crate::server::edge::paths::ArtifactPath;
-use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, not_allowed};
-use crate::server::edge::shared::{Head, Shared};
+use crate::server::exchange::authorize::Subject;
+use crate::server::exchange::headers::names;
+use crate::server::exchange::request::Head;
+use crate::server::exchange::respond::{A2A_JSON, ReplyBody, http_error, not_allowed};
+use crate::server::ports::{Downloads, WantedArtifact};
+use crate::server::shared::Shared;
 use crate::server::uri::encode;
 
 pub(crate) fn refuse(error: &ProtocolError) -> Response<ReplyBody> {
@@ -107,7 +108,7 @@ impl DownloadSource {
         match self {
             Self::Stored(stored) => {
                 let body = DownloadBody::new(downloads.clone(), stored.cursor(range), read_bytes);
-                ReplyBody::Download(Box::new(body))
+                ReplyBody::Streamed(Box::new(body))
             }
             Self::Written(written) => {
                 let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(written.bytes.len());

@@ -13,10 +13,10 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use tracing::Span;
 
-use crate::server::edge::headers::{PresentHeaders, X_REQUEST_ID};
-use crate::server::edge::origins::Cors;
-use crate::server::edge::respond::ReplyBody;
-use crate::server::edge::shared::Shared;
+use crate::server::exchange::headers::{PresentHeaders, X_REQUEST_ID};
+use crate::server::exchange::respond::ReplyBody;
+use crate::server::exposure::origins::Cors;
+use crate::server::shared::Shared;
 
 /// Whether a request is admitted, and the headers of its answer in either case. `public` marks what any page may read.
 pub(crate) fn admit(

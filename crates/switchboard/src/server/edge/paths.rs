@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 
 use switchboard_core::dialect::{Dialect, Package};
-use switchboard_core::model::{ArtifactId, ConfigId, TaskId};
 
 use crate::server::bindings::compat::{self, CompatPath};
+use crate::server::bindings::http_json::RestPath;
+use crate::server::downloads::ArtifactPath;
 use crate::server::internal::InternalRoute;
 use crate::server::internal::door::DoorPath;
+use crate::server::operator::outbox::OutboxPath;
 use crate::server::organizations::OrgRoute;
-use crate::server::uri::{RESERVED, decode};
+use crate::server::uri::{RESERVED, decode, segments};
 
 /// What a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,68 +73,6 @@ pub(crate) enum AgentPath {
     Artifact(ArtifactPath),
 }
 
-/// `/tasks/{task}/artifacts/{artifact}`, where the bytes of one artifact are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ArtifactPath {
-    pub(crate) tenant: Option<String>,
-    pub(crate) task: TaskId,
-    pub(crate) artifact: ArtifactId,
-}
-
-/// The paths of the HTTP+JSON binding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RestPath {
-    SendMessage,
-    StreamMessage,
-    Tasks,
-    /// `/tasks/{id}` with the verb behind the last colon, if any.
-    Task {
-        id: TaskId,
-        verb: Option<TaskVerb>,
-    },
-    PushConfigs {
-        task_id: TaskId,
-    },
-    PushConfig {
-        task_id: TaskId,
-        id: ConfigId,
-    },
-    ExtendedCard,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TaskVerb {
-    Cancel,
-    Subscribe,
-}
-
-/// The paths under `/api/outbox`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum OutboxPath {
-    List,
-    Endpoints,
-    /// Many at once.
-    Change(OutboxChange),
-    One(String),
-    ChangeOne(String, OutboxChange),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutboxChange {
-    Redrive,
-    Purge,
-}
-
-impl OutboxChange {
-    fn from_verb(verb: &str) -> Option<Self> {
-        match verb {
-            "redrive" => Some(Self::Redrive),
-            "purge" => Some(Self::Purge),
-            _ => None,
-        }
-    }
-}
-
 /// Finds what a path below `base`, the path of the public URL, names. A proxy may or may not strip that, so both forms
 /// are understood.
 pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
@@ -143,11 +83,7 @@ pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
     if path == "/" {
         return NamedPath::Agent { agent: None, place: AgentPath::Root };
     }
-    // Percent-encoded slashes stay inside their segment because segments are split first and decoded second.
-    let mut segments: Vec<&str> = path.split('/').skip(1).collect();
-    if segments.last() == Some(&"") {
-        segments.pop();
-    }
+    let segments = segments(path);
     if let Some(route) = InternalRoute::at(&segments) {
         return NamedPath::Internal(route);
     }
@@ -168,7 +104,7 @@ pub(crate) fn name_path<'a>(path: &'a str, base: &str) -> NamedPath<'a> {
                 Some((dialect, (name, place))) => {
                     NamedPath::Agent { agent: Some(name), place: AgentPath::Compat { dialect, is_own: false, place } }
                 }
-                None => outbox_place(rest).map_or(NamedPath::Unknown, NamedPath::Outbox),
+                None => OutboxPath::at(rest).map_or(NamedPath::Unknown, NamedPath::Outbox),
             }
         }
         // The apps of a workspace call each other at the second.
@@ -232,7 +168,7 @@ fn place(segments: &[&str]) -> Option<AgentPath> {
         // 0.2 has this one plain path beside its JSON-RPC, `../agent/authenticatedExtendedCard` from its endpoint.
         ["agent", "authenticatedExtendedCard"] => Some(AgentPath::RestV1(RestPath::ExtendedCard)),
         ["v1", "extendedAgentCard"] => None,
-        ["v1", rest @ ..] => rest_place(rest).map(AgentPath::RestV1),
+        ["v1", rest @ ..] => RestPath::at(rest).map(AgentPath::RestV1),
         ["dialects", name, rest @ ..] => {
             let dialect = Dialect::compat(name)?;
             let place = compat::own_place(compat::of(dialect)?, rest)?;
@@ -243,62 +179,21 @@ fn place(segments: &[&str]) -> Option<AgentPath> {
             if let Some((dialect, place)) = compat {
                 return Some(AgentPath::Compat { dialect, is_own: false, place });
             }
-            if let Some(place) = rest_place(segments) {
+            if let Some(place) = RestPath::at(segments) {
                 return Some(AgentPath::Rest { tenant: None, place });
             }
             if let ["tasks", task, "artifacts", artifact] = segments {
-                return artifact_place(None, task, artifact);
+                return ArtifactPath::new(None, task, artifact).map(AgentPath::Artifact);
             }
             let (tenant, rest) = segments.split_first()?;
             let tenant = decode(tenant).filter(|tenant| !tenant.is_empty() && !RESERVED.contains(&tenant.as_ref()))?;
             let tenant = tenant.into_owned();
             match rest {
-                ["tasks", task, "artifacts", artifact] => artifact_place(Some(tenant), task, artifact),
-                _ => Some(AgentPath::Rest { tenant: Some(tenant), place: rest_place(rest)? }),
+                ["tasks", task, "artifacts", artifact] => {
+                    ArtifactPath::new(Some(tenant), task, artifact).map(AgentPath::Artifact)
+                }
+                _ => Some(AgentPath::Rest { tenant: Some(tenant), place: RestPath::at(rest)? }),
             }
         }
-    }
-}
-
-fn artifact_place(tenant: Option<String>, task: &str, artifact: &str) -> Option<AgentPath> {
-    let (task, artifact) = (decode(task)?.as_ref().into(), decode(artifact)?.as_ref().into());
-    Some(AgentPath::Artifact(ArtifactPath { tenant, task, artifact }))
-}
-
-/// What the segments behind `/api` name.
-fn outbox_place(segments: &[&str]) -> Option<OutboxPath> {
-    match segments {
-        ["outbox"] => Some(OutboxPath::List),
-        ["outbox", "endpoints"] => Some(OutboxPath::Endpoints),
-        ["outbox", one] => match one.split_once(':') {
-            Some((id, verb)) => Some(OutboxPath::ChangeOne(id.to_owned(), OutboxChange::from_verb(verb)?)),
-            None => Some(OutboxPath::One((*one).to_owned())),
-        },
-        [all] => Some(OutboxPath::Change(OutboxChange::from_verb(all.strip_prefix("outbox:")?)?)),
-        _ => None,
-    }
-}
-
-fn rest_place(segments: &[&str]) -> Option<RestPath> {
-    let task = |id: &str| Some(TaskId::from(decode(id)?.as_ref()));
-    match segments {
-        ["message:send"] => Some(RestPath::SendMessage),
-        ["message:stream"] => Some(RestPath::StreamMessage),
-        ["extendedAgentCard"] => Some(RestPath::ExtendedCard),
-        ["tasks"] => Some(RestPath::Tasks),
-        ["tasks", last] => {
-            // The verb is what follows the last colon, if it is one we know: an id may hold colons of its own.
-            let (id, verb) = match last.rsplit_once(':') {
-                Some((id, "cancel")) => (id, Some(TaskVerb::Cancel)),
-                Some((id, "subscribe")) => (id, Some(TaskVerb::Subscribe)),
-                _ => (*last, None),
-            };
-            Some(RestPath::Task { id: task(id)?, verb })
-        }
-        ["tasks", id, "pushNotificationConfigs"] => Some(RestPath::PushConfigs { task_id: task(id)? }),
-        ["tasks", id, "pushNotificationConfigs", config] => {
-            Some(RestPath::PushConfig { task_id: task(id)?, id: decode(config)?.as_ref().into() })
-        }
-        _ => None,
     }
 }

@@ -11,15 +11,15 @@ use switchboard_engine::ports::audit::{AuditEntry, AuditEvent, Decision};
 use switchboard_engine::system::SystemClock;
 use tracing::Level;
 
-use crate::server::edge::access_log::Answered;
 use crate::server::edge::admit::CommonHeaders;
-use crate::server::edge::headers::X_REQUEST_ID;
-use crate::server::edge::refused::Refused;
-use crate::server::edge::request_record::RequestRecord;
-use crate::server::edge::request_trace::SpanEnd;
-use crate::server::edge::respond::ReplyBody;
-use crate::server::edge::shared::Shared;
-use crate::server::operator::metrics::{BindingKind, Operation, Outcome};
+use crate::server::exchange::access_log::Answered;
+use crate::server::exchange::headers::X_REQUEST_ID;
+use crate::server::exchange::refused::Refused;
+use crate::server::exchange::request_record::RequestRecord;
+use crate::server::exchange::request_trace::SpanEnd;
+use crate::server::exchange::respond::ReplyBody;
+use crate::server::metrics::{BindingKind, Operation, Outcome};
+use crate::server::shared::Shared;
 use crate::server::transport::unread::{ServiceReplies, UnreadReplies};
 
 /// What sees that a client does not read its answer.

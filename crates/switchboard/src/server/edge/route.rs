@@ -15,18 +15,21 @@ use switchboard_core::nearest::nearest;
 use crate::server::bindings::compat::{self, Addressee, CompatBinding, CompatDialect, CompatPath};
 use crate::server::bindings::http_json::HttpJson;
 use crate::server::bindings::jsonrpc::JsonRpc;
-use crate::server::downloads::Downloads;
+use crate::server::bindings::version::{card_dialect, claimed};
+use crate::server::downloads::ArtifactPath;
 use crate::server::edge::admit::preflight;
-use crate::server::edge::headers::{ContentType, PresentHeaders};
-use crate::server::edge::paths::{AgentPath, ArtifactPath, NamedPath, OutboxPath, name_grpc_path, name_path};
-use crate::server::edge::respond::{A2A_JSON, ReplyBody, http_error, json, takes};
-use crate::server::edge::shared::{Head, Mounted, Shared, Site};
-use crate::server::edge::version::{card_dialect, claimed};
+use crate::server::edge::paths::{AgentPath, NamedPath, name_grpc_path, name_path};
+use crate::server::exchange::headers::{ContentType, PresentHeaders};
+use crate::server::exchange::request::Head;
+use crate::server::exchange::respond::{A2A_JSON, ReplyBody, http_error, json, takes};
 use crate::server::internal::InternalRoute;
 use crate::server::internal::door::DoorPath;
+use crate::server::metrics::{BindingKind, Operation};
 use crate::server::operator::health;
-use crate::server::operator::metrics::{BindingKind, Operation};
+use crate::server::operator::outbox::OutboxPath;
 use crate::server::organizations::OrgRoute;
+use crate::server::ports::Downloads;
+use crate::server::shared::{Mounted, Shared, Site};
 use crate::signing_keys::SigningKeys;
 
 #[cfg(feature = "grpc")]

@@ -23,21 +23,22 @@ use crate::server::authentication::{Authenticated, ClientCertificate, Identified
 use crate::server::bindings::{self, Binding};
 use crate::server::downloads;
 use crate::server::edge::admit::{CommonHeaders, admit};
-use crate::server::edge::headers::{PresentHeaders, drop_identity_headers};
-use crate::server::edge::operator_check::check_operator;
-use crate::server::edge::origins::named_authority;
-use crate::server::edge::refused::Refused;
 use crate::server::edge::request_log::{InFlight, ReplyWatch};
-use crate::server::edge::request_record::RequestRecord;
-use crate::server::edge::respond::{A2A_JSON, JSON, ReplyBody, http_error};
 use crate::server::edge::route::{Target, named, route};
-use crate::server::edge::shared::{Head, Incoming, Mounted, Shared};
-use crate::server::exposure::closed;
+use crate::server::exchange::headers::{PresentHeaders, drop_identity_headers};
+use crate::server::exchange::refused::Refused;
+use crate::server::exchange::request::Head;
+use crate::server::exchange::request_record::RequestRecord;
+use crate::server::exchange::respond::{A2A_JSON, JSON, ReplyBody, http_error};
+use crate::server::exposure::operator_check::check_operator;
+use crate::server::exposure::origins::named_authority;
 use crate::server::internal::door::{self, DoorPath};
 use crate::server::internal::{self, InternalRoute};
-use crate::server::operator::{Operations, health, outbox};
+use crate::server::operator::{health, outbox};
 use crate::server::organizations::serve::Asking;
 use crate::server::organizations::{self, OrgRoute};
+use crate::server::ports::Operations;
+use crate::server::shared::{Incoming, Mounted, Shared};
 use crate::server::transport::unread::UnreadReplies;
 
 /// The whole server as a tower service: serve it yourself, or mount it in an axum router.
@@ -289,7 +290,10 @@ where
         let Self { in_flight, common, parts, present, body } = self;
         boxed(common.span(), async move {
             let (shared, head) = (&*in_flight.shared, head(&parts, present, &in_flight.note));
-            let response = door::serve::serve(shared, &place, &head, body).await;
+            let response = {
+                let (door, bytes_max) = (shared.call_door.as_ref(), shared.limits.body_bytes_max);
+                door::serve::serve(door, bytes_max, &shared.decode_limits, &place, &head, body).await
+            };
             Ok(in_flight.answered(common, response))
         })
     }
@@ -365,3 +369,12 @@ where
 {
     if span.is_disabled() { Box::pin(answer) } else { Box::pin(answer.instrument(span)) }
 }
+
+/// The refusal of every operation on a server that fails closed.
+pub(crate) fn closed() -> ProtocolError {
+    let reason = "this server is in production and has no authentication configured, so it takes no calls".to_owned();
+    ProtocolError::Unavailable { reason, retry_after_s: CLOSED_RETRY_AFTER_S }
+}
+
+/// Somebody has to configure the server first.
+const CLOSED_RETRY_AFTER_S: u32 = 60;

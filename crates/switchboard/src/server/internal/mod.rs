@@ -13,10 +13,9 @@ pub(crate) mod token;
 use std::sync::Arc;
 use std::time::Duration;
 
-use switchboard_core::call::BoxFuture;
-use switchboard_core::error::ProtocolError;
 use switchboard_engine::ports::Clock;
 
+use crate::server::ports::Processor;
 use token::InternalTokens;
 
 /// A route of this kind.
@@ -76,12 +75,6 @@ impl InternalRoute {
             Self::ProcessContinuation => &ROUTES[1],
         }
     }
-}
-
-/// Does what a route is for.
-pub(crate) trait Processor: Send + Sync {
-    /// Works on the row. That somebody else has done so already is no error.
-    fn process<'a>(&'a self, row: &'a str) -> BoxFuture<'a, Result<(), ProtocolError>>;
 }
 
 /// The internal routes of one server.

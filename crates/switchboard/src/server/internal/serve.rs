@@ -8,10 +8,10 @@ use http_body::Body;
 use serde_json::{Value, json};
 
 use super::{Internal, InternalRoute};
-use crate::server::edge::headers::bearer;
-use crate::server::edge::read::read;
-use crate::server::edge::respond::{JSON, ReplyBody, json as json_answer};
-use crate::server::edge::shared::Head;
+use crate::server::exchange::headers::bearer;
+use crate::server::exchange::request::Head;
+use crate::server::exchange::request::read;
+use crate::server::exchange::respond::{JSON, ReplyBody, json as json_answer};
 
 const BODY_BYTES_MAX: usize = 4 << 10;
 const BODY_READ: Duration = Duration::from_secs(10);

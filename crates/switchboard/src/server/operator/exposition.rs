@@ -7,10 +7,10 @@ use switchboard_core::call::BoxFuture;
 use switchboard_core::model::Timestamp;
 use switchboard_engine::Readiness;
 
-use crate::server::edge::shared::Shared;
-use crate::server::operator::metrics::{
+use crate::server::metrics::{
     BindingKind, Handshake, Operation, Outcome, REASONS, family, histogram, read, sample, single,
 };
+use crate::server::shared::Shared;
 use crate::server::telemetry::MetricsPage;
 
 /// Everything that is counted; webhook endpoints by name only if asked for.

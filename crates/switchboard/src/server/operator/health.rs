@@ -3,9 +3,10 @@
 use http::{HeaderValue, Response, StatusCode, header};
 use switchboard_engine::Readiness;
 
-use crate::server::edge::respond::{ReplyBody, text};
-use crate::server::edge::shared::{Shared, Site};
-use crate::server::operator::{Operations, exposition};
+use crate::server::exchange::respond::{ReplyBody, text};
+use crate::server::operator::exposition;
+use crate::server::ports::Operations;
+use crate::server::shared::{Shared, Site};
 
 /// The process is there.
 pub(crate) fn health() -> Response<ReplyBody> {

@@ -11,14 +11,15 @@ use switchboard_core::dialect::Dialect;
 use switchboard_core::error::ProtocolError;
 use switchboard_engine::ports::audit::{AuditEntry, AuditEvent};
 
-use crate::server::edge::headers::PresentHeaders;
-use crate::server::edge::paths::{NamedPath, name_path};
-use crate::server::edge::request_record::RequestRecord;
-use crate::server::edge::respond::{JSON, http_error};
-use crate::server::edge::shared::Head;
+use crate::server::exchange::headers::PresentHeaders;
+use crate::server::exchange::request::Head;
+use crate::server::exchange::request_record::RequestRecord;
+use crate::server::exchange::respond::{JSON, http_error};
 use crate::server::host::Host;
-use crate::server::operator::{Operations, outbox};
+use crate::server::operator::outbox::{self, OutboxPath};
+use crate::server::ports::Operations;
 use crate::server::serve_error::ServeError;
+use crate::server::uri::segments;
 
 /// The outbox in a SQLite database, while no server uses it. A process that may read the file acts as its operator.
 pub struct OfflineOutbox {
@@ -55,15 +56,15 @@ impl OfflineOutbox {
         let note = RequestRecord::new(None);
         let present = PresentHeaders::of(&parts.headers);
         let head = Head { method: &parts.method, uri: &parts.uri, headers: &parts.headers, present, note: &note };
-        let response = match name_path(parts.uri.path(), "") {
-            NamedPath::Outbox(place) => {
+        let response = match place_of(parts.uri.path()) {
+            Some(place) => {
                 let record = |entry| {
                     let (event, principal) = (AuditEvent::Offline, self.who.clone());
                     self.operations.record_audit(AuditEntry { event, principal, ..entry });
                 };
                 outbox::serve(Some(&self.operations.outbox()), &head, place, Full::new(body), &record).await
             }
-            _ => {
+            None => {
                 let method = format!("{:.200}", parts.uri.path());
                 http_error(Dialect::V1_0, &ProtocolError::MethodNotFound { method, hint: None }, JSON)
             }
@@ -72,5 +73,12 @@ impl OfflineOutbox {
         // Such an answer is whole already.
         let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         Response::from_parts(parts, body)
+    }
+}
+
+fn place_of(path: &str) -> Option<OutboxPath> {
+    match segments(path).as_slice() {
+        ["api", rest @ ..] => OutboxPath::at(rest),
+        _ => None,
     }
 }

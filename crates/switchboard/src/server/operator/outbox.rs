@@ -20,17 +20,59 @@ use switchboard_engine::push::{
 
 use switchboard_engine::system::SystemClock;
 
-use crate::server::edge::paths::{OutboxChange, OutboxPath};
-use crate::server::edge::read::check_content_type;
-use crate::server::edge::read::read;
-use crate::server::edge::respond::{JSON, ReplyBody, http_error, http_error_as, json as json_answer, not_allowed};
-use crate::server::edge::shared::Head;
+use crate::server::exchange::request::Head;
+use crate::server::exchange::request::check_content_type;
+use crate::server::exchange::request::read;
+use crate::server::exchange::respond::{JSON, ReplyBody, http_error, http_error_as, json as json_answer, not_allowed};
 use crate::server::uri::query_pairs;
 
 const PAGE_SIZE_DEFAULT: usize = 50;
 const PAGE_SIZE_MAX: usize = 100;
 const BODY_BYTES_MAX: usize = 4 << 10;
 const BODY_READ: Duration = Duration::from_secs(10);
+
+/// The paths under `/api/outbox`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OutboxPath {
+    List,
+    Endpoints,
+    /// Many at once.
+    Change(OutboxChange),
+    One(String),
+    ChangeOne(String, OutboxChange),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutboxChange {
+    Redrive,
+    Purge,
+}
+
+impl OutboxChange {
+    fn from_verb(verb: &str) -> Option<Self> {
+        match verb {
+            "redrive" => Some(Self::Redrive),
+            "purge" => Some(Self::Purge),
+            _ => None,
+        }
+    }
+}
+
+impl OutboxPath {
+    /// What the segments behind `/api` name.
+    pub(crate) fn at(segments: &[&str]) -> Option<Self> {
+        match segments {
+            ["outbox"] => Some(Self::List),
+            ["outbox", "endpoints"] => Some(Self::Endpoints),
+            ["outbox", one] => match one.split_once(':') {
+                Some((id, verb)) => Some(Self::ChangeOne(id.to_owned(), OutboxChange::from_verb(verb)?)),
+                None => Some(Self::One((*one).to_owned())),
+            },
+            [all] => Some(Self::Change(OutboxChange::from_verb(all.strip_prefix("outbox:")?)?)),
+            _ => None,
+        }
+    }
+}
 
 /// Answers an operator. `record` gets an entry of the audit log for each change, without who made it.
 pub(crate) async fn serve<B>(

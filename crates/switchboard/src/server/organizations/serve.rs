@@ -17,10 +17,10 @@ use super::{OrgRoute, OrgSecretPush, OrgSecretPushed, Organizations};
 use crate::jwt::Unverified;
 use crate::random;
 use crate::server::authentication::SharedSecret;
-use crate::server::edge::headers::bearer;
-use crate::server::edge::read::read;
-use crate::server::edge::respond::{JSON, ReplyBody, json as json_answer};
-use crate::server::edge::shared::Head;
+use crate::server::exchange::headers::bearer;
+use crate::server::exchange::request::Head;
+use crate::server::exchange::request::read;
+use crate::server::exchange::respond::{JSON, ReplyBody, json as json_answer};
 use crate::server::uri::query_pairs;
 
 const ORG_BODY_BYTES_MAX: usize = 16 << 10;

@@ -21,7 +21,7 @@ use super::encode::{self, Period, Resource};
 use super::read_metrics::read;
 use super::spans::SpanQueue;
 use crate::outbound::{AddressPolicy, Client, RequestLimits, retry_after_ms};
-use crate::server::operator::metrics::{family, read as count_of, sample, single};
+use crate::server::metrics::{family, read as count_of, sample, single};
 use crate::server::serve_error::ServeError;
 
 /// How often one request is sent at most.

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::server::edge::origins::Cors;
+use crate::server::exposure::origins::Cors;
 
 fn marked(cors: &Cors, origin: Option<&str>, public: bool) -> Vec<String> {
     let origin = origin.map(|origin| HeaderValue::from_str(origin).unwrap());

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderValue, Uri};
 
-use crate::server::edge::origins::{Cors, HostCheck, HostRule, named_authority};
+use crate::server::exposure::origins::{Cors, HostCheck, HostRule, named_authority};
 
 fn headers(host: Option<&str>, origin: Option<&str>) -> HeaderMap {
     let mut headers = HeaderMap::new();

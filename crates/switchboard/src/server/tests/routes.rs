@@ -3,11 +3,12 @@
 use switchboard_core::dialect::{Dialect, Package};
 
 use crate::server::bindings::compat::CompatPath;
-use crate::server::edge::paths::{
-    AgentPath, ArtifactPath, NamedPath, OutboxChange, OutboxPath, RestPath, TaskVerb, name_grpc_path, name_path,
-};
+use crate::server::bindings::http_json::{RestPath, TaskVerb};
+use crate::server::downloads::ArtifactPath;
+use crate::server::edge::paths::{AgentPath, NamedPath, name_grpc_path, name_path};
 use crate::server::internal::InternalRoute;
 use crate::server::internal::door::DoorPath;
+use crate::server::operator::outbox::{OutboxChange, OutboxPath};
 use crate::server::uri::{RESERVED, decode, encode, query_pairs};
 
 fn agent(agent: Option<&str>, place: AgentPath) -> NamedPath<'_> {

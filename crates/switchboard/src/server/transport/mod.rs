@@ -1,5 +1,4 @@
-//! The port and its connections: accepting, sockets and TLS.
+//! What connections are made of: TLS, and the answers that clients do not read.
 
-pub(crate) mod listener;
 pub(crate) mod tls;
 pub(crate) mod unread;

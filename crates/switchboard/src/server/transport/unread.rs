@@ -30,7 +30,7 @@ const LOOKS: u32 = 4;
 
 /// Sees that a socket takes no more bytes. The clock runs from the first write that has to wait until everything is written,
 /// and begins again with every [`PROGRESS_BYTES_MIN`] bytes.
-pub(super) struct WriteStall {
+pub(crate) struct WriteStall {
     patience: Duration,
     written: usize,
     is_waiting: bool,
@@ -39,12 +39,12 @@ pub(super) struct WriteStall {
 }
 
 impl WriteStall {
-    pub(super) fn new(patience: Duration) -> Self {
+    pub(crate) fn new(patience: Duration) -> Self {
         Self { patience, written: 0, is_waiting: false, timer: None }
     }
 
     /// What comes of a write, which may have waited too long.
-    pub(super) fn write(&mut self, wrote: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    pub(crate) fn write(&mut self, wrote: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         match wrote {
             Poll::Ready(Ok(bytes)) if self.is_waiting => {
                 self.written += bytes;
@@ -58,7 +58,7 @@ impl WriteStall {
         }
     }
 
-    pub(super) fn flush(&mut self, flushed: Poll<io::Result<()>>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn flush(&mut self, flushed: Poll<io::Result<()>>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match flushed {
             Poll::Ready(_) => {
                 self.is_waiting = false;
@@ -81,7 +81,7 @@ impl WriteStall {
 }
 
 /// Whether a write failed because its client did not read.
-pub(super) fn is_late(error: &io::Error) -> bool {
+pub(crate) fn is_late(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<NotRead>())
 }
 

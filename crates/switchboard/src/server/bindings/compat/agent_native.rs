@@ -12,8 +12,8 @@ use super::tale::WholeTaskStream;
 use super::{CompatCall, CompatDialect, CompatPath, Sent, refusal_status};
 use crate::server::bindings::Rejection;
 use crate::server::cards::{CompatCard, Subject};
-use crate::server::edge::respond::{JSON, ReplyBody, json};
-use crate::server::edge::shared::Mounted;
+use crate::server::exchange::respond::{JSON, ReplyBody, json};
+use crate::server::shared::Mounted;
 
 pub(super) struct AgentNative;
 

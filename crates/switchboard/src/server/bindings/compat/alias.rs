@@ -10,7 +10,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentName, Task, TaskId, TaskView};
 use switchboard_engine::sha256::sha256;
 
-use crate::server::edge::shared::Mounted;
+use crate::server::shared::Mounted;
 
 /// An id as a client gave it, and the id of the task that it stands for.
 #[derive(Clone, Debug)]

@@ -16,9 +16,9 @@ use tokio::time::Instant;
 use super::{Addressee, CompatCall, CompatDialect, CompatPath, PlainCall, Sent};
 use crate::server::bindings::Rejection;
 use crate::server::cards::{CompatCard, Subject};
-use crate::server::edge::headers::X_SOURCE_AGENT;
-use crate::server::edge::respond::{JSON, ReplyBody, http_error, json};
-use crate::server::edge::shared::{Mounted, Site};
+use crate::server::exchange::headers::X_SOURCE_AGENT;
+use crate::server::exchange::respond::{JSON, ReplyBody, http_error, json};
+use crate::server::shared::{Mounted, Site};
 use crate::server::uri::decode;
 
 pub(super) struct Corvid;

@@ -3,8 +3,8 @@
 //! request whose shape tells comes here once its envelope has been read.
 //!
 //! [`CompatDialect`] is what each of them says about itself; the rest of the edge asks it and knows none of them by name.
-//! [`CompatBinding`] takes their requests in and their replies out. What an agent's owner may choose, and what is remembered of
-//! clients, is in `settings`.
+//! [`CompatBinding`] takes their requests in and their replies out. What an agent's owner may choose is in
+//! `agent_settings`, and what is remembered of clients in `server/compat_clients`.
 //!
 //! CONTRIBUTING.md has the list of files that a new one touches.
 
@@ -29,13 +29,14 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::TaskId;
 use tale::{Reader, WholeTaskStream};
 
+use super::envelope::{Envelope, rpc_result};
 use super::sse::{Framing, SseBody};
-use super::{Binding, CallAgent, Envelope, Rejection};
+use super::{Binding, CallAgent, Rejection};
 use crate::server::cards::CompatCard;
-use crate::server::edge::read::check_content_type;
-use crate::server::edge::refused::Refused;
-use crate::server::edge::respond::{JSON, ReplyBody, events, json, not_allowed, rpc_result, with_hints};
-use crate::server::edge::shared::{Incoming, Mounted, Shared, Site};
+use crate::server::exchange::refused::Refused;
+use crate::server::exchange::request::check_content_type;
+use crate::server::exchange::respond::{JSON, ReplyBody, events, json, not_allowed, with_hints};
+use crate::server::shared::{Incoming, Mounted, Shared, Site};
 
 /// One compat dialect at the edge: where it is found, what it checks, and how it answers.
 pub(crate) trait CompatDialect: CompatCard {

@@ -12,7 +12,7 @@ use super::tale::WholeTaskStream;
 use super::{CompatCall, CompatDialect, CompatPath, PlainCall, Sent};
 use crate::server::bindings::{CallAgent, Rejection};
 use crate::server::cards::{CompatCard, Subject};
-use crate::server::edge::shared::Mounted;
+use crate::server::shared::Mounted;
 
 pub(super) struct Nexus;
 

@@ -9,9 +9,10 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::TaskId;
 
 use super::{CompatCall, CompatDialect, CompatPath, Sent};
-use crate::server::bindings::{Envelope, Rejection};
+use crate::server::bindings::Rejection;
+use crate::server::bindings::envelope::Envelope;
 use crate::server::cards::{CompatCard, Subject};
-use crate::server::edge::shared::{Mounted, Shared};
+use crate::server::shared::{Mounted, Shared};
 
 pub(super) struct Selectools;
 

@@ -11,7 +11,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{TaskView, Update};
 
 use super::alias::Alias;
-use crate::server::downloads::Downloads;
+use crate::server::ports::Downloads;
 
 /// Updates, told as tasks. `downloads` makes a task fit one event: it holds all that was written so far.
 pub(super) fn told(

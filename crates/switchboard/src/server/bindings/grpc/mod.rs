@@ -20,14 +20,15 @@ use tokio::time::{Duration, Instant, timeout_at};
 
 use self::status::GrpcStatus;
 use self::stream::GrpcBody;
-use super::{Binding, Envelope, Rejection};
+use super::envelope::Envelope;
+use super::{Binding, Rejection};
 use crate::server::authentication::BEARER_CHALLENGE;
 use crate::server::cards;
-use crate::server::edge::headers::grpc::{ACCEPT_ENCODING, ENCODING, FIRST_EVENT_ID, TIMEOUT};
-use crate::server::edge::refused::Refused;
-use crate::server::edge::respond::{ReplyBody, text};
-use crate::server::edge::shared::{Incoming, Mounted, Shared};
-use crate::server::operator::metrics::Outcome;
+use crate::server::exchange::headers::grpc::{ACCEPT_ENCODING, ENCODING, FIRST_EVENT_ID, TIMEOUT};
+use crate::server::exchange::refused::Refused;
+use crate::server::exchange::respond::{ReplyBody, text};
+use crate::server::metrics::Outcome;
+use crate::server::shared::{Incoming, Mounted, Shared};
 
 /// The answer to a request that says it is a gRPC call and cannot be one.
 pub(crate) fn misused(parts: &Parts) -> Option<Response<ReplyBody>> {
@@ -54,7 +55,7 @@ const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
 /// An answer whose messages follow.
 fn success(body: GrpcBody) -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::Grpc(Box::new(body)));
+    let mut response = Response::new(ReplyBody::Streamed(Box::new(body)));
     response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
     response
 }

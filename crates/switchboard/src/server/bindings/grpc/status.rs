@@ -6,7 +6,7 @@ use switchboard_core::dialect::{Package, codes, vocabulary_of_package};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Vocabulary;
 
-use crate::server::edge::headers::grpc::{MESSAGE, STATUS, STATUS_DETAILS};
+use crate::server::exchange::headers::grpc::{MESSAGE, STATUS, STATUS_DETAILS};
 
 /// The status that ends a call.
 #[derive(Debug, PartialEq, Eq)]

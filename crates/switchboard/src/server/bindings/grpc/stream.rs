@@ -1,10 +1,10 @@
 //! The body of an answer: one message, or one for each update of a stream, and then the trailers that say how it ended.
 //! On the wire a message has a byte in front that says whether it is compressed, and four that say how long it is.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::{fmt, io};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -15,12 +15,13 @@ use switchboard_core::error::ProtocolError;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::status::GrpcStatus;
-use crate::server::edge::budgets::StreamHold;
-use crate::server::edge::headers::LAST_EVENT_ID;
-use crate::server::operator::metrics::Metrics;
+use crate::server::exchange::budgets::StreamHold;
+use crate::server::exchange::headers::LAST_EVENT_ID;
+use crate::server::exchange::respond::{ReplyCounting, StreamedBody};
+use crate::server::metrics::Metrics;
 
 /// The body of a gRPC answer.
-pub struct GrpcBody(State);
+pub(crate) struct GrpcBody(State);
 
 enum State {
     Whole(Bytes),
@@ -80,34 +81,17 @@ impl GrpcBody {
             hold: None,
         })))
     }
+}
 
-    /// The bytes of an answer with one message.
-    pub(crate) fn whole_mut(&mut self) -> Option<&mut Bytes> {
-        match &mut self.0 {
-            State::Whole(message) => Some(message),
-            State::Streaming(_) | State::Ending(_) | State::Done => None,
-        }
-    }
-
-    /// What a stream writes counts until the client has taken it.
-    pub(crate) fn hold(&mut self, hold: Option<StreamHold>) {
-        if let State::Streaming(streaming) = &mut self.0 {
-            streaming.hold = hold;
-        }
-    }
-
-    pub(crate) fn is_done(&self) -> bool {
-        matches!(self.0, State::Done)
-    }
-
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<BodyFrame<Bytes>>> {
+impl StreamedBody for GrpcBody {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<BodyFrame<Bytes>>>> {
         loop {
             match std::mem::replace(&mut self.0, State::Done) {
                 State::Whole(message) => {
                     self.0 = State::Ending(trailers(&GrpcStatus::ok(), None));
-                    return Poll::Ready(Some(BodyFrame::data(message)));
+                    return Poll::Ready(Some(Ok(BodyFrame::data(message))));
                 }
-                State::Ending(trailers) => return Poll::Ready(Some(BodyFrame::trailers(trailers))),
+                State::Ending(trailers) => return Poll::Ready(Some(Ok(BodyFrame::trailers(trailers)))),
                 State::Done => return Poll::Ready(None),
                 State::Streaming(mut streaming) => {
                     let (bytes, ending) = streaming.poll(cx);
@@ -117,12 +101,27 @@ impl GrpcBody {
                         None => State::Streaming(streaming),
                     };
                     match bytes {
-                        Some(bytes) => return Poll::Ready(Some(BodyFrame::data(bytes))),
+                        Some(bytes) => return Poll::Ready(Some(Ok(BodyFrame::data(bytes)))),
                         None if is_over => {}
                         None => return Poll::Pending,
                     }
                 }
             }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(self.0, State::Done)
+    }
+
+    fn hold(&mut self, counting: ReplyCounting<'_>) -> Result<(), ProtocolError> {
+        match &mut self.0 {
+            State::Whole(message) => counting.whole(message),
+            State::Streaming(streaming) => {
+                streaming.hold = counting.stream();
+                Ok(())
+            }
+            State::Ending(_) | State::Done => Ok(()),
         }
     }
 }

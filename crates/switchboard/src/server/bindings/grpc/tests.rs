@@ -6,7 +6,7 @@ use tokio::time::Duration;
 use super::status::escaped;
 use super::stream::{framed, unframe};
 use super::{parse_timeout, takes_protobuf};
-use crate::server::edge::headers::{ContentType, PresentHeaders};
+use crate::server::exchange::headers::{ContentType, PresentHeaders};
 
 #[test]
 fn a_call_is_known_by_its_content_type() {

@@ -15,10 +15,10 @@ use switchboard_core::model::{Message, Part, Role, TaskView};
 use switchboard_engine::runs::{AgentCallError, Call, CallAnswer};
 
 use super::{AtWork, CallDoor, DoorPath};
-use crate::server::edge::headers::bearer;
-use crate::server::edge::read::read;
-use crate::server::edge::respond::{JSON, ReplyBody, json as json_answer, text as text_answer};
-use crate::server::edge::shared::{Head, Shared};
+use crate::server::exchange::headers::bearer;
+use crate::server::exchange::request::Head;
+use crate::server::exchange::request::read;
+use crate::server::exchange::respond::{JSON, ReplyBody, json as json_answer, text as text_answer};
 use crate::server::internal::serve::refused;
 
 /// The size of one message to another agent, if the server does not take less.
@@ -31,24 +31,31 @@ const CALL_WAIT_S_MAX: u64 = 86_400;
 const CALL_REFUSAL: &str = "Invalid or expired call token";
 
 /// Answers a request at the door.
-pub(crate) async fn serve<B>(shared: &Shared, place: &DoorPath, head: &Head<'_>, body: B) -> Response<ReplyBody>
+pub(crate) async fn serve<B>(
+    door: Option<&CallDoor>,
+    body_bytes_max: usize,
+    limits: &DecodeLimits,
+    place: &DoorPath,
+    head: &Head<'_>,
+    body: B,
+) -> Response<ReplyBody>
 where
     B: Body<Data = Bytes> + Send + Unpin,
     B::Error: std::fmt::Display,
 {
-    let run = shared.call_door.as_ref().and_then(|door| known_run(door, head));
+    let run = door.and_then(|door| known_run(door, head));
     let Some(run) = run else {
         return refused(StatusCode::UNAUTHORIZED, CALL_REFUSAL);
     };
     let answering = async {
         match place {
             DoorPath::Agent(name) if *head.method == Method::POST => {
-                let bytes_max = shared.limits.body_bytes_max.min(CALL_BODY_BYTES_MAX);
+                let bytes_max = body_bytes_max.min(CALL_BODY_BYTES_MAX);
                 let body = match read(head.headers, body, bytes_max, CALL_BODY_READ).await {
                     Ok(body) => body,
                     Err(error) => return wrong(&error),
                 };
-                make_call(&run, name, head, &body, &shared.decode_limits).await
+                make_call(&run, name, head, &body, limits).await
             }
             DoorPath::Agent(_) => takes("POST"),
             DoorPath::Call(id) => match (run.call(id), head.method) {

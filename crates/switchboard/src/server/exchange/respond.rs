@@ -5,29 +5,24 @@ use std::task::{Context, Poll};
 use std::{fmt, io};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::error::ProtocolError;
 use switchboard_engine::budget::Charge;
 
 use crate::server::authentication::{BEARER_CHALLENGE, OnRefusal};
-#[cfg(feature = "grpc")]
-use crate::server::bindings::grpc::stream::GrpcBody;
-use crate::server::bindings::sse::{SseBody, escape_line_ends};
-use crate::server::downloads::body::DownloadBody;
-use crate::server::edge::access_log::FollowedBody;
-use crate::server::edge::budgets::Budgets;
-use crate::server::edge::headers::X_ACCEL_BUFFERING;
-use crate::server::edge::holder::Holder;
-use crate::server::edge::refused::Refused;
-use crate::server::edge::request_record::RequestRecord;
+use crate::server::exchange::access_log::FollowedBody;
+use crate::server::exchange::budgets::{Budgets, StreamHold};
+use crate::server::exchange::headers::X_ACCEL_BUFFERING;
+use crate::server::exchange::refused::Refused;
+use crate::server::exchange::request_record::{Holder, RequestRecord};
 use crate::server::transport::unread::{PROGRESS_BYTES_MIN, ServiceBody, ServiceReplies, UnreadBody, UnreadReplies};
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
 
-const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+pub(crate) const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 pub(crate) fn json(status: StatusCode, content_type: HeaderValue, body: Vec<u8>) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::Whole(Bytes::from(body)));
@@ -44,68 +39,15 @@ pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Reply
     response
 }
 
-pub(crate) fn events(body: SseBody) -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::Events(Box::new(body)));
+/// The answer with a stream of events.
+pub(crate) fn events(body: impl StreamedBody + 'static) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::Streamed(Box::new(body)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, EVENTS);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     // Proxies that buffer would hold events back.
     headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     response
-}
-
-/// A JSON-RPC response with a result.
-pub(crate) fn rpc_result(id: &str, write_result: impl FnOnce(&mut Vec<u8>)) -> Response<ReplyBody> {
-    let mut body = Vec::with_capacity(1024);
-    body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    body.extend_from_slice(id.as_bytes());
-    body.extend_from_slice(b",\"result\":");
-    write_result(&mut body);
-    body.push(b'}');
-    json(StatusCode::OK, JSON, body)
-}
-
-/// A refusal as a JSON-RPC response. The HTTP status is 200, as clients of this binding expect, unless the request was
-/// turned away before it was one. `only_events` is for clients that read nothing but events.
-pub(crate) fn rpc_error(dialect: Dialect, error: &ProtocolError, id: &str, only_events: bool) -> Response<ReplyBody> {
-    let mut body = Vec::with_capacity(512);
-    let status = match error {
-        ProtocolError::Unauthenticated { .. }
-        | ProtocolError::PermissionDenied { .. }
-        | ProtocolError::TooLarge { .. }
-        | ProtocolError::Unavailable { .. }
-        | ProtocolError::ResourceExhausted { .. } => http_status(dialect, error),
-        _ => StatusCode::OK,
-    };
-    if status == StatusCode::OK && only_events {
-        body.extend_from_slice(b"data: ");
-        dialect.write_rpc_error(error, id, &mut body);
-        escape_line_ends(&mut body, 0);
-        body.extend_from_slice(b"\n\n");
-        let mut response = json(status, EVENTS, body);
-        Refused::mark(&mut response, error);
-        return response;
-    }
-    dialect.write_rpc_error(error, id, &mut body);
-    with_hints(json(status, JSON, body), error)
-}
-
-/// Whether a refusal of a JSON-RPC call must be an event, since a plain answer would hide from the client what was wrong.
-/// Clients of 0.3 read nothing but events where they ask for a stream, and say so on any of their `Accept` lines: the
-/// Python SDK sends `*/*` on another. One that names JSON as well gets events only for a method that streams; `method` is
-/// empty where it is not known yet.
-pub(crate) fn only_events(dialect: Dialect, method: &str, asked: &HeaderMap) -> bool {
-    const STREAMS: [&str; 3] = ["message/stream", "tasks/resubscribe", "tasks/sendSubscribe"];
-    dialect == Dialect::V0_3
-        && accepts(asked, "text/event-stream")
-        && (STREAMS.contains(&method) || !accepts(asked, "application/json"))
-}
-
-/// Whether a line of `Accept` names this media type itself; a range such as `*/*` does not.
-fn accepts(asked: &HeaderMap, media_type: &str) -> bool {
-    let names = |range: &str| range.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(media_type);
-    let lines = asked.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
-    lines.flat_map(|line| line.split(',')).any(names)
 }
 
 /// A refusal over HTTP+JSON.
@@ -143,7 +85,7 @@ pub(crate) fn takes(allowed: &'static str) -> Response<ReplyBody> {
     not_allowed(Dialect::V1_0, &error, allowed, A2A_JSON)
 }
 
-fn http_status(dialect: Dialect, error: &ProtocolError) -> StatusCode {
+pub(crate) fn http_status(dialect: Dialect, error: &ProtocolError) -> StatusCode {
     StatusCode::from_u16(dialect.http_status(error)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
@@ -165,16 +107,66 @@ pub(crate) fn with_hints(mut response: Response<ReplyBody>, error: &ProtocolErro
     response
 }
 
-/// The body of an answer: all of it, a stream of events, a file piece by piece, or what gRPC frames.
+/// The body of an answer that comes piece by piece.
+pub trait StreamedBody: Send {
+    /// The next piece, or the trailers.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>>;
+
+    /// Whether there is nothing more to come.
+    fn is_done(&self) -> bool;
+
+    /// How many bytes are left, where that is known.
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::default()
+    }
+
+    /// Counts what it holds until its client has taken it.
+    #[doc(hidden)]
+    fn hold(&mut self, counting: ReplyCounting<'_>) -> Result<(), ProtocolError>;
+}
+
+/// Where an answer is counted until its client has taken it.
+#[doc(hidden)]
+pub struct ReplyCounting<'a> {
+    budgets: &'a Budgets,
+    note: &'a RequestRecord,
+    /// Its place among the streams.
+    stream: Option<Charge<Holder>>,
+    on_refusal: Option<OnRefusal>,
+}
+
+impl fmt::Debug for ReplyCounting<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplyCounting").finish_non_exhaustive()
+    }
+}
+
+impl ReplyCounting<'_> {
+    /// A whole answer.
+    pub(crate) fn whole(self, bytes: &mut Bytes) -> Result<(), ProtocolError> {
+        self.budgets.hold(bytes, self.note)
+    }
+
+    /// One that holds so many bytes at a time.
+    pub(crate) fn piece(self, bytes: u64) -> Result<Charge<Holder>, ProtocolError> {
+        self.budgets.hold_piece(bytes, self.note)
+    }
+
+    /// A stream, which counts what it writes; none if it has no place among the streams.
+    pub(crate) fn stream(self) -> Option<StreamHold> {
+        self.stream.map(|place| self.budgets.hold_stream(place, self.note, self.on_refusal))
+    }
+}
+
+/// The body of an answer.
 #[derive(Default)]
 pub enum ReplyBody {
     #[default]
     Empty,
     Whole(Bytes),
+    /// Events, a file piece by piece, or what gRPC frames.
     #[doc(hidden)]
-    Events(Box<SseBody>),
-    #[doc(hidden)]
-    Download(Box<DownloadBody>),
+    Streamed(Box<dyn StreamedBody>),
     /// One over HTTP/2, which notes when its client takes something of it.
     #[doc(hidden)]
     Unread(Box<UnreadBody<ReplyBody>>),
@@ -184,9 +176,6 @@ pub enum ReplyBody {
     /// One whose end the access log waits for.
     #[doc(hidden)]
     Followed(Box<FollowedBody<ReplyBody>>),
-    #[doc(hidden)]
-    #[cfg(feature = "grpc")]
-    Grpc(Box<GrpcBody>),
 }
 
 impl ReplyBody {
@@ -198,26 +187,9 @@ impl ReplyBody {
         stream: Option<Charge<Holder>>,
         on_refusal: Option<OnRefusal>,
     ) -> Result<(), ProtocolError> {
-        let following = |on_refusal| stream.map(|place| budgets.hold_stream(place, note, on_refusal));
         match self {
             Self::Whole(bytes) => budgets.hold(bytes, note),
-            Self::Events(events) => {
-                events.hold(following(on_refusal));
-                Ok(())
-            }
-            // A download holds one piece at a time.
-            Self::Download(download) => {
-                download.hold(budgets.hold_piece(download.piece_bytes(), note)?);
-                Ok(())
-            }
-            #[cfg(feature = "grpc")]
-            Self::Grpc(body) => match body.whole_mut() {
-                Some(bytes) => budgets.hold(bytes, note),
-                None => {
-                    body.hold(following(on_refusal));
-                    Ok(())
-                }
-            },
+            Self::Streamed(body) => body.hold(ReplyCounting { budgets, note, stream, on_refusal }),
             Self::Empty | Self::Followed(_) | Self::Unread(_) | Self::Service(_) => Ok(()),
         }
     }
@@ -242,13 +214,10 @@ impl fmt::Debug for ReplyBody {
         match self {
             Self::Empty => f.write_str("Empty"),
             Self::Whole(bytes) => write!(f, "Whole({} bytes)", bytes.len()),
-            Self::Events(_) => f.write_str("Events(..)"),
-            Self::Download(_) => f.write_str("Download(..)"),
+            Self::Streamed(_) => f.write_str("Streamed(..)"),
             Self::Unread(_) => f.write_str("Unread(..)"),
             Self::Service(_) => f.write_str("Service(..)"),
             Self::Followed(body) => f.debug_tuple("Followed").field(body).finish(),
-            #[cfg(feature = "grpc")]
-            Self::Grpc(_) => f.write_str("Grpc(..)"),
         }
     }
 }
@@ -266,13 +235,10 @@ impl Body for ReplyBody {
                 Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
                 _ => Poll::Ready(None),
             },
-            Self::Download(download) => download.poll(cx).map(|piece| piece.map(|bytes| bytes.map(Frame::data))),
+            Self::Streamed(body) => body.poll(cx),
             Self::Unread(unread) => unread.poll(cx),
             Self::Service(service) => service.poll(cx),
             Self::Followed(followed) => followed.poll(cx),
-            Self::Events(events) => events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
-            #[cfg(feature = "grpc")]
-            Self::Grpc(body) => body.poll(cx).map(|frame| frame.map(Ok)),
         }
     }
 
@@ -280,13 +246,10 @@ impl Body for ReplyBody {
         match self {
             Self::Empty => true,
             Self::Whole(_) => false,
-            Self::Events(events) => events.is_done(),
-            Self::Download(download) => download.left() == 0,
+            Self::Streamed(body) => body.is_done(),
             Self::Unread(unread) => unread.is_done(),
             Self::Service(service) => service.is_done(),
             Self::Followed(followed) => followed.is_done(),
-            #[cfg(feature = "grpc")]
-            Self::Grpc(body) => body.is_done(),
         }
     }
 
@@ -294,13 +257,10 @@ impl Body for ReplyBody {
         match self {
             Self::Empty => SizeHint::with_exact(0),
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Self::Events(_) => SizeHint::default(),
-            Self::Download(download) => SizeHint::with_exact(download.left()),
+            Self::Streamed(body) => body.size_hint(),
             Self::Unread(unread) => unread.hint(),
             Self::Service(service) => service.hint(),
             Self::Followed(followed) => followed.hint(),
-            #[cfg(feature = "grpc")]
-            Self::Grpc(_) => SizeHint::default(),
         }
     }
 }

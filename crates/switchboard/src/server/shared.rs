@@ -1,10 +1,9 @@
 //! What every stage works with: the server as it is mounted at its addresses ([`Shared`], with a [`Site`] for each name that
-//! clients on this machine may ask under, and every agent with its cards), and a request as far as it is known ([`Head`],
-//! [`Incoming`]).
+//! clients on this machine may ask under, and every agent with its cards), and a request to one of them ([`Incoming`]).
 
 use std::sync::Arc;
 
-use http::{HeaderMap, Method, Uri};
+use http::HeaderMap;
 use switchboard_core::call::{Caller, Endpoint, Owner, Request};
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::Mount;
@@ -20,27 +19,27 @@ use crate::server::cards::ServedCards;
 use crate::server::cards::current::CurrentCards;
 use crate::server::cards::signing::SiteSigner;
 use crate::server::compat_clients::CompatClients;
-use crate::server::downloads::Downloads;
-use crate::server::edge::access_log::AccessLog;
-use crate::server::edge::authorize::{CardReader, Rules, Subject};
-use crate::server::edge::budgets::Budgets;
-use crate::server::edge::headers::{A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, PresentHeaders, X_A2A_EXTENSIONS};
-use crate::server::edge::line_budget::LineBudget;
-use crate::server::edge::operator_check::OperatorKey;
-use crate::server::edge::origins::{Cors, HostCheck, MountPath, Origins};
-use crate::server::edge::peers::OpenPeers;
-use crate::server::edge::request_record::{RequestIds, RequestRecord};
-use crate::server::edge::respond::ReplyBody;
+use crate::server::exchange::access_log::AccessLog;
+use crate::server::exchange::authorize::{CardReader, Rules, Subject};
+use crate::server::exchange::budgets::Budgets;
+use crate::server::exchange::headers::{A2A_EXTENSIONS, IDEMPOTENCY_KEY, LAST_EVENT_ID, X_A2A_EXTENSIONS};
+use crate::server::exchange::line_budget::LineBudget;
+use crate::server::exchange::request::Head;
+use crate::server::exchange::request_record::RequestIds;
+use crate::server::exchange::respond::ReplyBody;
+use crate::server::exposure::operator_check::OperatorKey;
+use crate::server::exposure::origins::{Cors, HostCheck, MountPath, Origins};
+use crate::server::exposure::peers::OpenPeers;
 use crate::server::internal::Internal;
 use crate::server::internal::door::CallDoor;
 use crate::server::limits::ServerLimits;
-use crate::server::operator::Operations;
-use crate::server::operator::metrics::{Metrics, MetricsSource};
+use crate::server::metrics::{Metrics, MetricsSource};
 use crate::server::organizations::Organizations;
+use crate::server::ports::Downloads;
+use crate::server::ports::Operations;
 use crate::server::telemetry::Telemetry;
 use crate::server::transport::tls::Tls;
 use crate::server::transport::unread::UnreadWatch;
-use crate::server::uri::query_pairs;
 use crate::signing_keys::SigningKeys;
 
 pub(crate) struct Shared {
@@ -159,24 +158,6 @@ impl Mounted {
     /// Its cards, as the agent has them now.
     pub(crate) fn cards(&self) -> Arc<ServedCards> {
         self.cards.of(self.endpoint.card())
-    }
-}
-
-/// The part of a request that is there before its body.
-#[derive(Clone, Copy)]
-pub(crate) struct Head<'a> {
-    pub(crate) method: &'a Method,
-    pub(crate) uri: &'a Uri,
-    pub(crate) headers: &'a HeaderMap,
-    /// Which of the headers there are.
-    pub(crate) present: PresentHeaders,
-    pub(crate) note: &'a RequestRecord,
-}
-
-impl Head<'_> {
-    pub(crate) fn query(&self, name: &str) -> Option<String> {
-        let pairs = query_pairs(self.uri.query()?)?;
-        pairs.into_iter().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
     }
 }
 

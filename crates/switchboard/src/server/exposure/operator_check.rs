@@ -12,7 +12,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_engine::sha256::sha256;
 
 use crate::server::authentication::{Authentication, Identity};
-use crate::server::edge::headers::bearer;
+use crate::server::exchange::headers::bearer;
 
 /// The key of operators, as its hash.
 #[derive(Clone)]

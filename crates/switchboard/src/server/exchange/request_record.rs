@@ -20,28 +20,27 @@ use tokio::time::Instant;
 use tracing::Level;
 
 use crate::server::authentication::{Identity, OnRefusal};
-use crate::server::edge::access_log::AccessLine;
-use crate::server::edge::holder::Holder;
-use crate::server::edge::refused::Refused;
-use crate::server::edge::request_trace::RequestTrace;
-use crate::server::operator::Operations;
-use crate::server::operator::metrics::{BindingKind, Operation};
+use crate::server::exchange::access_log::AccessLine;
+use crate::server::exchange::refused::Refused;
+use crate::server::exchange::request_trace::RequestTrace;
+use crate::server::metrics::{BindingKind, Operation};
+use crate::server::ports::Operations;
 
 /// Written through a shared reference, because the head of a request is handed on by reference.
 pub(crate) struct RequestRecord {
-    pub(super) began: Instant,
-    pub(super) peer: Option<SocketAddr>,
-    pub(super) operation: AtomicU8,
-    pub(super) binding: AtomicU8,
+    pub(crate) began: Instant,
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) operation: AtomicU8,
+    pub(crate) binding: AtomicU8,
     /// One more than the place of the agent in the server's list; zero while no agent is known.
-    pub(super) agent: AtomicUsize,
-    pub(super) principal: OnceLock<Principal>,
+    pub(crate) agent: AtomicUsize,
+    pub(crate) principal: OnceLock<Principal>,
     /// Set once the tenant that the request names was granted.
-    pub(super) tenant: OnceLock<Tenant>,
+    pub(crate) tenant: OnceLock<Tenant>,
     /// Only if a line is to be written for this request.
-    pub(super) line: Option<Box<AccessLine>>,
+    pub(crate) line: Option<Box<AccessLine>>,
     /// Only if the request comes in a trace, or traces are recorded.
-    pub(super) trace: Option<Box<RequestTrace>>,
+    pub(crate) trace: Option<Box<RequestTrace>>,
 }
 
 impl RequestRecord {
@@ -141,7 +140,7 @@ impl RequestRecord {
         Some(Arc::new(move |error| audit.refused(error)))
     }
 
-    pub(super) fn known_operation(&self) -> Operation {
+    pub(crate) fn known_operation(&self) -> Operation {
         Operation::ALL[usize::from(self.operation.load(Relaxed))]
     }
 }
@@ -169,6 +168,28 @@ impl StreamAudit {
             reason: refused.reason.into(),
             ..AuditEntry::new(SystemClock.now(), AuditEvent::Refusal, Decision::Refused, self.operation.word())
         });
+    }
+}
+
+/// Who holds something.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Holder {
+    Principal(Principal),
+    Address(IpAddr),
+    /// Without a credential, in an application that does not say where requests come from.
+    Unknown,
+}
+
+impl Holder {
+    /// One customer of a provider has a whole /64 of IPv6.
+    pub(crate) fn of_address(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::Address(address.into()),
+            IpAddr::V6(address) => {
+                let network = u128::from(address) & !u128::from(u64::MAX);
+                Self::Address(IpAddr::V6(network.into()))
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderValue, Uri, header};
 
-use crate::server::edge::origins::{Origins, named_authority};
+use crate::server::exposure::origins::{Origins, named_authority};
 
 /// The address that a request with this `Host` is answered with.
 fn followed(origins: &Origins, host: &str) -> String {

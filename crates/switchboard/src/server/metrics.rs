@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn every_refusal_of_the_protocol_is_counted_under_its_reason() {
-        let page = include_str!("../../../../switchboard-core/src/dialect/codes.rs");
+        let page = include_str!("../../../switchboard-core/src/dialect/codes.rs");
         let rows = page.lines().filter(|line| line.contains("row(-"));
         let mut known = 0;
         for row in rows {

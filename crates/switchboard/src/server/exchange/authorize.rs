@@ -15,6 +15,7 @@ use switchboard_engine::ports::audit::AuditEvent;
 
 use crate::reloaded::{ListError, ListOfLines, ReloadedList, reloads_by_itself};
 use crate::server::authentication::Identity;
+use crate::server::serve_error::ServeError;
 use crate::server::uri::check_name;
 
 /// Rules about what callers may do, in place of letting everybody who is let in do everything.
@@ -337,6 +338,30 @@ impl CardReader {
 
     pub(crate) fn shown(&self, agent: &str, card: Arc<AgentCard>) -> Arc<AgentCard> {
         self.rules.shown(&Subject { identity: &self.identity, tenant: &self.tenant }, agent, card)
+    }
+}
+
+/// The settings of [`ServerBuilder`](crate::ServerBuilder) that this file is about.
+#[derive(Clone, Default)]
+pub(crate) struct Access {
+    /// None if everybody who is let in may do everything.
+    pub(crate) rules: Option<Rules>,
+    /// Whether tasks belong to tenants, and not to principals within them.
+    pub(crate) shared_tenant: bool,
+    /// Whether the public cards are for callers that are known.
+    pub(crate) protect_cards: bool,
+}
+
+impl Access {
+    /// Checks the settings of a server, which is open if it knows no callers.
+    pub(crate) fn check(&self, is_open: bool) -> Result<(), ServeError> {
+        match is_open && self.protect_cards {
+            false => Ok(()),
+            true => Err(ServeError::new(
+                "the cards are to be shown to known callers only, and this server knows no callers; give out tokens \
+                 (ServerBuilder::tokens)",
+            )),
+        }
     }
 }
 

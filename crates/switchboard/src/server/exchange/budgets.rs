@@ -17,8 +17,8 @@ use switchboard_engine::ports::Share;
 use tokio::time::Instant;
 
 use crate::server::authentication::OnRefusal;
-use crate::server::edge::holder::Holder;
-use crate::server::edge::request_record::RequestRecord;
+use crate::server::exchange::request_record::Holder;
+use crate::server::exchange::request_record::RequestRecord;
 use crate::server::limits::ServerLimits;
 
 /// A body or an answer of up to so many bytes is not counted: the number of connections bounds what they take together.

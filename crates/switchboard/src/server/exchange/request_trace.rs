@@ -10,9 +10,9 @@ use switchboard_engine::ports::Tracer;
 use switchboard_engine::ports::trace::{SpanKind, attribute};
 use switchboard_engine::spans::OpenSpan;
 
-use crate::server::edge::headers::{TRACEPARENT, TRACESTATE};
-use crate::server::edge::refused::Refused;
-use crate::server::operator::metrics::{Operation, Outcome};
+use crate::server::exchange::headers::{TRACEPARENT, TRACESTATE};
+use crate::server::exchange::refused::Refused;
+use crate::server::metrics::{Operation, Outcome};
 
 pub(crate) struct RequestTrace {
     /// What the request causes belongs here: under its span, or where the client said.

@@ -15,6 +15,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
 
+use bytes::Bytes;
+use http::{Request, Version, header};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -28,11 +33,10 @@ use tower::Service;
 
 use crate::server::authentication::ClientCertificate;
 use crate::server::banner::Banner;
-use crate::server::edge::read::RequestBody;
 use crate::server::edge::service::A2aService;
-use crate::server::edge::shared::Shared;
 use crate::server::host::Host;
-use crate::server::operator::metrics::Handshake;
+use crate::server::metrics::Handshake;
+use crate::server::shared::Shared;
 use crate::server::transport::tls::{self, Refused, Tls, TlsSocket};
 use crate::server::transport::unread::{self, WriteStall};
 
@@ -367,6 +371,74 @@ fn builder(shared: &Shared) -> auto::Builder<TokioExecutor> {
         .keep_alive_interval(Some(H2_PING_PAUSE))
         .keep_alive_timeout(H2_PING_WAIT_MAX);
     builder
+}
+
+/// The body of a request on one of our own connections. It may be dropped before its end, when its request was answered early.
+/// Closing the connection would reset it, and the client, still sending, might never read its answer (RFC 9112, section 9.6). So
+/// the rest is read in the background and dropped, for a limited time.
+struct RequestBody {
+    /// None at its end.
+    body: Option<Incoming>,
+    /// None where the rest need not be read.
+    drains_rest: Option<Arc<Shared>>,
+}
+
+impl RequestBody {
+    fn of(request: Request<Incoming>, shared: &Arc<Shared>) -> Request<Self> {
+        // HTTP/2 ends a single request without its connection. A client that sent `Expect: 100-continue` has not begun
+        // to send its body.
+        let drains_rest = request.version() < Version::HTTP_2 && !request.headers().contains_key(header::EXPECT);
+        request.map(|body| Self { body: Some(body), drains_rest: drains_rest.then(|| shared.clone()) })
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let next = Pin::new(body).poll_frame(cx);
+        if let Poll::Ready(None | Some(Err(_))) = next {
+            self.body = None;
+        }
+        next
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or(SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        if let (Some(body), Some(shared)) = (self.body.take(), self.drains_rest.take())
+            && !body.is_end_stream()
+        {
+            read_rest(&shared, body);
+        }
+    }
+}
+
+fn read_rest(shared: &Shared, mut body: Incoming) {
+    let supervisor = &shared.supervisor;
+    if supervisor.is_draining() || tokio::runtime::Handle::try_current().is_err() {
+        return;
+    }
+    let draining = supervisor.draining().clone();
+    let patience = Duration::from_secs(u64::from(shared.limits.unread_body_s_max));
+    supervisor.spawn(Kind::Connection, async move {
+        let forgetting = async { while let Some(Ok(_)) = body.frame().await {} };
+        tokio::select! {
+            biased;
+            () = draining.cancelled() => {}
+            _ = timeout(patience, forgetting) => {}
+        }
+    });
 }
 
 /// How every HTTP/2 connection begins, and no HTTP/1.1 request.

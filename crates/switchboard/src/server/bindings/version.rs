@@ -7,8 +7,9 @@ use http::HeaderMap;
 use switchboard_core::dialect::Dialect;
 use switchboard_core::dialect::detect::{self, Clues, DetectError, Detected, Ingress, Mount};
 
-use crate::server::edge::headers::A2A_VERSION;
-use crate::server::edge::shared::{Head, Incoming};
+use crate::server::exchange::headers::A2A_VERSION;
+use crate::server::exchange::request::Head;
+use crate::server::shared::Incoming;
 
 /// A call whose method is not known yet.
 const NO_METHOD: Ingress<'static> = Ingress::JsonRpc { method: "", params: None };

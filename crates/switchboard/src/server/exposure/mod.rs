@@ -1,13 +1,17 @@
 //! How a server is exposed to others: whether it is in production, the hosts and addresses it answers to, who its operators are, and
 //! which callers need no credential. [`Exposure`] holds these settings from the builder to the edge; `build` checks them.
 
-use http::Uri;
-use switchboard_core::error::ProtocolError;
+pub(crate) mod operator_check;
+pub(crate) mod origins;
+pub(crate) mod peers;
+pub(crate) mod rebased;
 
-use super::edge::operator_check::OperatorKey;
-use super::edge::peers::OpenPeers;
-use super::serve_error::ServeError;
-use super::uri::is_loopback_host;
+use http::Uri;
+
+use crate::server::serve_error::ServeError;
+use crate::server::uri::is_loopback_host;
+use operator_check::OperatorKey;
+use peers::OpenPeers;
 
 /// The settings of [`ServerBuilder`](crate::ServerBuilder) that this file is about.
 #[derive(Clone, Default)]
@@ -96,12 +100,3 @@ fn check_host(host: &str) -> Result<String, ServeError> {
     }
     Ok(host.to_ascii_lowercase())
 }
-
-/// The refusal of every operation on a server that fails closed.
-pub(crate) fn closed() -> ProtocolError {
-    let reason = "this server is in production and has no authentication configured, so it takes no calls".to_owned();
-    ProtocolError::Unavailable { reason, retry_after_s: CLOSED_RETRY_AFTER_S }
-}
-
-/// Somebody has to configure the server first.
-const CLOSED_RETRY_AFTER_S: u32 = 60;

@@ -4,7 +4,7 @@ use http::Response;
 use switchboard_core::dialect::codes;
 use switchboard_core::error::ProtocolError;
 
-use crate::server::operator::metrics::Outcome;
+use crate::server::metrics::Outcome;
 
 /// A refusal, as the answer that carries it is marked with it.
 #[derive(Clone, Copy, Debug)]
