@@ -12,7 +12,6 @@ use switchboard_core::model::{
     AgentCard, AgentName, Dialect, Json, Message, PushConfig, TaskId, Timestamp, Vocabulary,
 };
 
-use crate::agents::Registered;
 use crate::commit::{AppendError, Extras, Stage, Step, WriteError, contended};
 use crate::engine_state::EngineState;
 use crate::ports::audit::{AuditEntry, AuditEvent, Decision};
@@ -20,8 +19,8 @@ use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, Store
 use crate::push::put_config;
 use crate::record::Record;
 use crate::runs::{
-    AgentFuture, AttachedRun, Background, Begun, Effects, Idempotency, Replies, Run, RunEnd, RunHold, RunSlot,
-    RunStart, Turn, TurnStart, admitted, poll_once,
+    AgentFuture, AttachedRun, Background, Begun, Effects, Idempotency, Registered, Replies, Run, RunEnd, RunHold,
+    RunSlot, RunStart, Turn, TurnStart, admitted, poll_once,
 };
 use crate::sha256::sha256;
 use crate::supervisor::Unbroken;

@@ -9,7 +9,6 @@ use switchboard_core::call::{BoxFuture, Caller, Endpoint, Owner, Reply, Request}
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId, TaskView, Timestamp};
 
-use crate::agents::{Agents, Registered};
 use crate::audit;
 use crate::continuations::{continue_forever, process_call};
 use crate::engine_state::{Counters, EngineState};
@@ -20,7 +19,7 @@ use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, Writ
 use crate::ports::store::{Scope, StoreStats};
 use crate::ports::{HintStats, Links, Quarantine, Share};
 use crate::push::{OutboxAdmin, deliver_forever};
-use crate::runs::{RunHoldUse, give_back, process, sweep};
+use crate::runs::{Agents, Registered, RunHoldUse, give_back, process, sweep};
 use crate::supervisor::{Kind, Supervisor};
 use crate::watching::catch_up_forever;
 

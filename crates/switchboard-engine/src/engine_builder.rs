@@ -9,7 +9,6 @@ use switchboard_core::call::{BoxFuture, Owner};
 use switchboard_core::model::AgentName;
 use tokio::sync::Notify;
 
-use crate::agents::{Agents, Registered};
 use crate::auditor::{AuditLevel, Auditor};
 use crate::budget::Budget;
 use crate::clock_guard::ClockGuard;
@@ -22,7 +21,7 @@ use crate::ports::{
     WebhookError,
 };
 use crate::push::{WebhookTraces, endpoint_queues};
-use crate::runs::{FairSlots, RunRegistry, SelfFire, StreamedRuns};
+use crate::runs::{Agents, FairSlots, Registered, RunRegistry, SelfFire, StreamedRuns};
 use crate::supervisor::Supervisor;
 use crate::system::{NoHints, RandomIds, SystemClock};
 use crate::watching::{Listener, Tails};

@@ -7,7 +7,6 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod accepting;
-mod agents;
 mod audit;
 mod auditor;
 pub mod budget;
@@ -39,9 +38,9 @@ mod watching;
 #[cfg(feature = "contract")]
 pub mod contract;
 
-pub use agents::Registered;
 pub use auditor::AuditLevel;
 pub use engine::{Engine, QueueAges};
 pub use engine_builder::EngineBuilder;
 pub use engine_state::{Counters, CurrentCard};
 pub use health::Readiness;
+pub use runs::Registered;

@@ -6,12 +6,12 @@ use switchboard_core::call::{Caller, PushConfigPage, Reply};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{ConfigId, PushConfig, TaskId};
 
-use crate::agents::Registered;
 use crate::commit::{AppendError, Extras, Step, WriteError, contended};
 use crate::engine_state::EngineState;
 use crate::ports::store::{PushChange, StoredHead};
 use crate::push::put_config;
 use crate::record::Record;
+use crate::runs::Registered;
 
 pub(crate) async fn create(
     engine: &EngineState,

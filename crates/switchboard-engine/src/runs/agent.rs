@@ -1,17 +1,21 @@
-//! The trait that an agent's author implements, and what the agent may declare about itself.
+//! The trait that an agent's author implements, where the agent for a turn comes from, and the agents of this process, each with
+//! its name and its card.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use switchboard_core::call::{BoxFuture, Owner};
+use switchboard_core::call::{BoxFuture, Caller, Owner};
 use switchboard_core::error::ProtocolError;
-use switchboard_core::model::Json;
+use switchboard_core::model::{AgentCard, AgentName, Dialect, Json, Vocabulary};
 
 use super::fair_slots::FairSlots;
 use super::traits::Traits;
 use super::{AgentError, RunCounters, Turn};
+use crate::engine_state::{CurrentCard, EngineState};
+use crate::ports::store::Scope;
 use crate::ports::{Callee, CalleeError, Callees};
 
 /// An agent: it is given one message at a time and works on it.
@@ -230,5 +234,54 @@ impl LeftOver {
     /// When there is no such agent, or it cannot be called now.
     pub async fn callee(&self, agent: &str) -> Result<Callee, CalleeError> {
         self.callees.find(&self.owner, agent).await
+    }
+}
+
+/// All agents of a process, by name.
+pub(crate) type Agents = HashMap<AgentName, Arc<Registered>>;
+
+/// One agent of this process.
+#[derive(Debug)]
+pub struct Registered {
+    /// What it is called.
+    pub name: AgentName,
+    /// Where the agent for a turn comes from.
+    pub source: AgentSource,
+    /// What its card says now.
+    pub card: Arc<CurrentCard>,
+    /// The extended card, if there is one.
+    pub extended_card: Option<Arc<AgentCard>>,
+    /// Spec 13.3 requires authentication for the extended card; a server without authentication can opt out.
+    pub extended_card_for_anyone: bool,
+}
+
+impl Registered {
+    /// Checked before the task is looked up, so that an agent without push gives the same error for every task.
+    pub(crate) fn require_push(&self) -> Result<(), ProtocolError> {
+        match self.card.get().capabilities.push_notifications {
+            Some(true) => Ok(()),
+            Some(false) | None => Err(ProtocolError::PushNotificationNotSupported),
+        }
+    }
+
+    pub(crate) fn require_streaming(&self, dialect: Dialect) -> Result<(), ProtocolError> {
+        match self.card.get().capabilities.streaming {
+            Some(true) => Ok(()),
+            Some(false) | None => {
+                let Vocabulary { send_message, get_task, .. } = &dialect.rules().words;
+                let reason = format!("This agent does not stream; use {send_message} and {get_task}");
+                Err(ProtocolError::unsupported(reason))
+            }
+        }
+    }
+}
+
+impl EngineState {
+    pub(crate) fn scope(&self, caller: &Caller, agent: &Registered) -> Scope {
+        self.scope_of(&caller.owner, agent)
+    }
+
+    pub(crate) fn scope_of(&self, owner: &Owner, agent: &Registered) -> Scope {
+        Scope { owner: owner.clone(), agent: agent.name.clone() }
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{Json, Measure, Message, Task, TaskId, TaskView, conversation};
 
+use super::Registered;
 use super::turn::Background;
-use crate::agents::Registered;
 use crate::engine_state::EngineState;
 use crate::escaped::Escaped;
 use crate::ports::store::{ListQuery, Scope, StoredTask};

@@ -1,233 +1,12 @@
-//! How runs end. [`AgentError`] is what an agent returns if it fails: it has two texts, one for the agent's author, which
-//! stays in the log, and one that the client reads. [`RunEnd`] is the closed set of endings, because they are a label in
-//! `/metrics` and the reason in the log line of an ended task. Ends and durations are counted without a lock.
+//! How runs end, and what is counted about them. [`RunEnd`] is the closed set of endings, because they are a label in `/metrics`
+//! and the reason in the log line of an ended task. Ends and durations are counted without a lock.
 
-use std::error::Error;
-use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Head, Phase};
-use switchboard_core::model::{FAILED_UNTOLD, Json, JsonError, Message, Task, TaskState};
-
-use super::AgentCallError;
-
-type Cause = Box<dyn Error + Send + Sync>;
-
-/// How much the client reads of a failure that the agent did not choose: an error it returned, a panic, the end of a
-/// command. Texts that an agent chose for the client, with [`Turn::fail`](super::Turn::fail), [`Turn::reject`](super::Turn::reject) or [`AgentError::told`],
-/// are always shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ErrorDetails {
-    /// A short reason and an incident id. The log has the cause under that id.
-    #[default]
-    Incident,
-    /// The whole text, which may hold paths and secrets of the server.
-    Full,
-}
-
-/// Why an agent's run failed.
-///
-/// Everything that converts into a boxed error converts into this type with `?` or `.into()`: any
-/// [`std::error::Error`], a boxed one, an `anyhow::Error`, a text. The text goes to the log. The client reads that the
-/// agent failed, and an incident id by which the operator finds the log line. Three constructors say more:
-///
-/// - [`AgentError::told`]: the client reads the whole text;
-/// - [`AgentError::with_details`]: the client reads a summary and an incident id, the details go to the log;
-/// - [`AgentError::timed_out`]: the client reads the text, and the run counts as one that took too long.
-///
-/// An [`AgentCallError`] is told as it is.
-///
-/// An agent that declares [`ErrorDetails::Full`] shows clients everything.
-pub struct AgentError {
-    kind: Kind,
-    /// What the client may read.
-    told: Option<String>,
-    /// What only the log may contain.
-    cause: Option<Cause>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Told,
-    TimedOut,
-    Hidden,
-}
-
-/// A chain of causes longer than this is a loop.
-const CAUSES_MAX: usize = 16;
-
-impl AgentError {
-    /// A failure with a reason for the client.
-    pub fn told(reason: impl Into<String>) -> Self {
-        Self { kind: Kind::Told, told: Some(reason.into()), cause: None }
-    }
-
-    /// A failure that the agent did not choose. The client reads the summary and an incident id; the details, which may
-    /// hold paths or secrets, go to the log under that id.
-    pub fn with_details(summary: impl Into<String>, details: impl Into<Cause>) -> Self {
-        Self { kind: Kind::Hidden, told: Some(summary.into()), cause: Some(details.into()) }
-    }
-
-    /// An end because time ran out, with a reason for the client.
-    pub fn timed_out(reason: impl Into<String>) -> Self {
-        Self { kind: Kind::TimedOut, told: Some(reason.into()), cause: None }
-    }
-
-    /// Adds details that only the log may contain.
-    #[must_use]
-    pub fn caused_by(mut self, cause: impl Into<Cause>) -> Self {
-        self.cause = Some(cause.into());
-        self
-    }
-
-    /// What the client may read.
-    #[must_use]
-    pub fn client_text(&self) -> &str {
-        self.told.as_deref().unwrap_or(FAILED_UNTOLD)
-    }
-
-    /// Whether there is something to log besides what the client reads.
-    pub(crate) fn is_incident(&self) -> bool {
-        self.kind == Kind::Hidden || self.cause.is_some()
-    }
-
-    /// What the client reads of this failure.
-    pub(crate) fn text_for_client(&self, details: ErrorDetails, incident: &str) -> String {
-        let told = self.client_text();
-        match (self.kind, details) {
-            (Kind::Told | Kind::TimedOut, _) => told.to_owned(),
-            (Kind::Hidden, ErrorDetails::Incident) => format!("{told} (incident {incident})"),
-            (Kind::Hidden, ErrorDetails::Full) => match (&self.told, self.cause_text()) {
-                (_, None) => told.to_owned(),
-                (None, Some(cause)) => cause,
-                (Some(summary), Some(details)) => format!("{summary}:\n{details}"),
-            },
-        }
-    }
-
-    /// The chain of causes as text, for the log.
-    pub(crate) fn cause_text(&self) -> Option<String> {
-        let mut text = String::new();
-        for cause in self.causes() {
-            let more = cause.to_string();
-            // Many errors end with the text of their source.
-            if text.ends_with(&more) {
-                continue;
-            }
-            if !text.is_empty() {
-                text.push_str(": ");
-            }
-            text.push_str(&more);
-        }
-        Some(text).filter(|text| !text.is_empty())
-    }
-
-    /// The ending under which a run with this error is counted.
-    pub(crate) fn run_end(&self) -> RunEnd {
-        let refused = |cause: &(dyn Error + 'static)| matches!(cause.downcast_ref(), Some(TurnError::Refused(_)));
-        match self.kind {
-            _ if self.causes().any(refused) => RunEnd::InvalidResponse,
-            Kind::Told => RunEnd::Failed,
-            Kind::TimedOut => RunEnd::TimedOut,
-            Kind::Hidden => RunEnd::Error,
-        }
-    }
-
-    /// The chain of causes, outermost first.
-    fn causes(&self) -> impl Iterator<Item = &(dyn Error + 'static)> {
-        let mut next = self.cause.as_deref().map(|cause| -> &(dyn Error + 'static) { cause });
-        let one = move || {
-            let cause = next?;
-            next = cause.source();
-            Some(cause)
-        };
-        std::iter::from_fn(one).take(CAUSES_MAX)
-    }
-}
-
-// Bounded by `Into`, not by `Error`, because neither a text, nor a boxed error, nor `anyhow::Error` is an `Error` itself.
-impl<E: Into<Cause>> From<E> for AgentError {
-    fn from(error: E) -> Self {
-        let cause: Cause = error.into();
-        // What went wrong with a call to another agent is made for the client.
-        match cause.downcast_ref::<AgentCallError>().map(ToString::to_string) {
-            Some(told) => Self { kind: Kind::Told, told: Some(told), cause: None },
-            None => Self { kind: Kind::Hidden, told: None, cause: Some(cause) },
-        }
-    }
-}
-
-impl fmt::Debug for AgentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.cause_text() {
-            Some(cause) => write!(f, "{}: {cause}", self.client_text()),
-            None => f.write_str(self.client_text()),
-        }
-    }
-}
-
-/// Why a turn could not write.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum TurnError {
-    /// The task has ended, or another run has taken over: stop working.
-    Stopped,
-    /// What was written makes no sense here, or exceeds a limit.
-    Refused(ProtocolError),
-    /// The checkpoint cannot be written as JSON, such as a map whose keys are not texts; nothing was written.
-    Checkpoint(JsonError),
-    /// The store failed; whether the write was recorded is not known.
-    Unavailable,
-}
-
-impl fmt::Display for TurnError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stopped => f.write_str("the task has ended or moved to another run"),
-            Self::Refused(error) => fmt::Display::fmt(error, f),
-            Self::Checkpoint(error) => write!(f, "the checkpoint cannot be written as JSON: {error}"),
-            Self::Unavailable => f.write_str("the store is unavailable"),
-        }
-    }
-}
-
-impl Error for TurnError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Checkpoint(error) => Some(error),
-            Self::Refused(error) => error.source(),
-            Self::Stopped | Self::Unavailable => None,
-        }
-    }
-}
-
-/// The key in the metadata of a failure's message that says how the agent's answer broke the protocol.
-const INVALID_RESPONSE: &str = "switchboard.invalidAgentResponse";
-
-/// Marks the message of a failure whose cause is that the agent broke the protocol.
-pub(super) fn mark_invalid_response(mut message: Arc<Message>, error: &AgentError) -> Arc<Message> {
-    let cause = error.cause.as_ref().and_then(|cause| cause.downcast_ref::<TurnError>());
-    if let Some(TurnError::Refused(ProtocolError::InvalidAgentResponse { reason })) = cause {
-        let mark = serde_json::json!({ INVALID_RESPONSE: reason });
-        Arc::make_mut(&mut message).metadata = Some(Json::from_trusted(mark.to_string()));
-    }
-    message
-}
-
-/// How the agent of a failed task broke the protocol, if that is why the task failed.
-pub(crate) fn invalid_response(task: &Task) -> Option<ProtocolError> {
-    let metadata = task.status.message.as_ref().filter(|_| task.state() == TaskState::Failed)?.metadata.as_ref()?;
-    if !metadata.as_str().contains(INVALID_RESPONSE) {
-        return None;
-    }
-    let parsed: serde_json::Value = serde_json::from_str(metadata.as_str()).ok()?;
-    let reason = parsed.get(INVALID_RESPONSE)?.as_str()?.to_owned();
-    Some(ProtocolError::InvalidAgentResponse { reason })
-}
+use switchboard_core::model::TaskState;
 
 /// How one run of an agent ended. A run is the work on one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -478,5 +257,29 @@ impl Histogram {
 }
 
 #[cfg(test)]
-#[path = "ending_tests.rs"]
-mod tests;
+mod tests {
+    use std::time::Duration;
+
+    use super::{Histogram, MICROS_BOUNDS, RunEnd};
+
+    #[test]
+    fn every_way_to_end_has_a_place_and_a_word_of_its_own() {
+        let mut words: Vec<_> = RunEnd::ALL.iter().map(|how| how.word()).collect();
+        assert!(RunEnd::ALL.iter().enumerate().all(|(place, how)| *how as usize == place));
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), RunEnd::ALL.len());
+    }
+
+    #[test]
+    fn a_duration_is_counted_in_the_first_bucket_that_holds_it() {
+        let histogram = Histogram::default();
+        for micros in [0, 100, 101, 600_000_000, 600_000_001] {
+            histogram.observe(Duration::from_micros(micros));
+        }
+        let mut expected = [0; MICROS_BOUNDS.len() + 1];
+        (expected[0], expected[1], expected[16], expected[17]) = (2, 1, 1, 1);
+        assert_eq!(histogram.buckets(), expected);
+        assert!((histogram.seconds_sum() - 1_200.000_202).abs() < 1e-6, "{}", histogram.seconds_sum());
+    }
+}

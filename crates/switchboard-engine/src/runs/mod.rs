@@ -4,6 +4,7 @@
 #![warn(missing_docs, missing_debug_implementations)]
 
 mod agent;
+mod agent_error;
 mod artifact_writer;
 mod attached;
 mod background;
@@ -26,22 +27,24 @@ mod traits;
 mod turn;
 mod turn_state;
 
-pub use agent::{Agent, AgentFuture, AgentSource, LeftOver};
+pub use agent::{Agent, AgentFuture, AgentSource, LeftOver, Registered};
+pub use agent_error::{AgentError, TurnError};
 pub use artifact_writer::ArtifactWriter;
 pub use call::{Call, CallAnswer, CallMessage, TURN_CALLS_MAX};
 pub use call_error::AgentCallError;
 pub use called_back::CalledBack;
-pub use ending::{AgentError, ErrorDetails, Histogram, MICROS_BOUNDS, RunCounters, RunEnd, TurnError};
+pub use ending::{Histogram, MICROS_BOUNDS, RunCounters, RunEnd};
 pub use run_slots::RunHoldUse;
-pub use traits::{Backoff, Effects, Idempotency, Recovery, Replies, Traits};
+pub use traits::{Backoff, Effects, ErrorDetails, Idempotency, Recovery, Replies, Traits};
 pub use turn::{PassedOn, Turn};
 
+pub(crate) use agent::Agents;
+pub(crate) use agent_error::invalid_response;
 pub(crate) use attached::{AttachedRun, StreamedRun, StreamedRuns};
 pub(crate) use call::settle;
 pub(crate) use call_ending::end_left_over;
 pub(crate) use called_back::{CALL_METADATA, Outcome, delivery_id};
 pub(crate) use callees::{caller, find_callee};
-pub(crate) use ending::invalid_response;
 pub(crate) use fair_slots::FairSlots;
 pub(crate) use recovery::{cancel_left_over, give_back};
 pub(crate) use registry::RunRegistry;

@@ -12,9 +12,8 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Json, Measure, Message, Task, TaskState, content_bytes};
 use tokio_util::sync::CancellationToken;
 
-use super::Turn;
 use super::fair_slots::{FairSlot, FairSlots};
-use crate::agents::Registered;
+use super::{Registered, Turn};
 use crate::budget::{Budget, BudgetUse, Charge, OverBudget};
 use crate::engine_state::EngineState;
 

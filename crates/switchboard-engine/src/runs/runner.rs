@@ -15,14 +15,13 @@ use switchboard_core::lifecycle::{Command, RunCommand, TurnEnd};
 use switchboard_core::model::{FAILED_UNTOLD, Part, TIMED_OUT, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-use super::ending::mark_invalid_response;
+use super::agent_error::mark_invalid_response;
 use super::registry::Guard;
 use super::run_slots::{Begun, RunSlot, Waited};
 use super::run_time::end_pause_in_time;
 use super::run_time::queued_too_long;
 use super::turn::TurnStart;
-use super::{AgentError, AgentFuture, AttachedRun, Background, RunEnd, RunHold, Turn};
-use crate::agents::Registered;
+use super::{AgentError, AgentFuture, AttachedRun, Background, Registered, RunEnd, RunHold, Turn};
 use crate::commit::WriteError;
 use crate::engine_state::EngineState;
 use crate::escaped::Escaped;

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use switchboard_core::model::{TaskId, TaskState};
 
-use super::SelfFire;
 use super::recovery::{ClaimedRun, End, end_run, resume_claimed};
 use super::run_time::queued_too_long;
-use crate::agents::Agents;
+use super::{Agents, SelfFire};
 use crate::engine_state::EngineState;
 use crate::ports::store::{DueRun, Scope, StoreError};
 use crate::record::Record;

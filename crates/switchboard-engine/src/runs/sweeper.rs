@@ -17,8 +17,8 @@ use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::Timestamp;
 use tokio::time::{Instant, sleep};
 
+use super::Agents;
 use super::recovery::{ClaimedRun, UnservedAgents, resume_claimed};
-use crate::agents::Agents;
 use crate::engine_state::EngineState;
 use crate::ports::store::{DueRun, StoreError};
 use crate::record::Record;

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use super::ending::ErrorDetails;
-
 /// What an agent declares about itself. Every default is the cautious one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -208,4 +206,16 @@ pub enum Idempotency {
     Key,
     /// Only by an `Idempotency-Key` header, for all callers.
     Off,
+}
+
+/// How much the client reads of a failure that the agent did not choose: an error it returned, a panic, the end of a
+/// command. Texts that an agent chose for the client, with [`Turn::fail`](super::Turn::fail), [`Turn::reject`](super::Turn::reject) or
+/// [`AgentError::told`](super::AgentError::told), are always shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ErrorDetails {
+    /// A short reason and an incident id. The log has the cause under that id.
+    #[default]
+    Incident,
+    /// The whole text, which may hold paths and secrets of the server.
+    Full,
 }

@@ -3,7 +3,6 @@
 //! further behind reads the store. `catching_up` reads for all of them what other processes commit.
 
 mod catching_up;
-mod readers;
 mod resume;
 mod subscription;
 mod tail;

@@ -25,7 +25,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use pass_on::PassedOn;
 
-use super::turn_state::{TurnCalls, WorkTime, Writes, Writing};
+use super::attached::{Writes, Writing};
+use super::turn_state::{TurnCalls, WorkTime};
 use super::{AgentCallError, AgentError, RunEnd};
 use crate::commit::Stage;
 use crate::engine_state::EngineState;
