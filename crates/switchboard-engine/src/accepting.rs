@@ -13,16 +13,16 @@ use switchboard_core::model::{
 };
 
 use crate::commit::{AppendError, Extras, Stage, Step, WriteError, contended};
-use crate::engine_state::EngineState;
 use crate::ports::audit::{AuditEntry, AuditEvent, Decision};
 use crate::ports::store::{Accept, Accepted, PushChange, Scope, StoredHead, StoredTask};
 use crate::push::put_config;
-use crate::record::Record;
 use crate::runs::{
-    AgentFuture, AttachedRun, Background, Begun, Effects, Idempotency, Registered, Replies, Run, RunEnd, RunHold,
-    RunSlot, RunStart, Turn, TurnStart, admitted, poll_once,
+    AgentFuture, Background, Begun, Registered, Run, RunHold, RunSlot, RunStart, Turn, TurnStart, admitted, poll_once,
 };
 use crate::sha256::sha256;
+use crate::state::EngineState;
+use crate::state::record::Record;
+use crate::state::runs::{AttachedRun, Effects, Idempotency, Replies, RunEnd};
 use crate::supervisor::Unbroken;
 
 /// The result of offering a message.

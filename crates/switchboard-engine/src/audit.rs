@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::engine_state::EngineState;
 use crate::ports::audit::{AuditEntry, AuditEvent, Decision};
+use crate::state::EngineState;
 use crate::supervisor::Kind;
 
 impl EngineState {

@@ -11,7 +11,6 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Command, Event, Folded, Head, Phase, Refusal, decide, is_needed_to_fold};
 use switchboard_core::model::{TaskId, TaskState, Timestamp};
 
-use crate::engine_state::{Counters, EngineState};
 use crate::escaped::Escaped;
 use crate::ports::audit::AuditEntry;
 use crate::ports::store::{
@@ -19,7 +18,8 @@ use crate::ports::store::{
 };
 use crate::ports::trace::attribute;
 use crate::ports::{Hint, News};
-use crate::record::Record;
+use crate::state::record::Record;
+use crate::state::{Counters, EngineState};
 
 /// Events that were decided together, with the head they were decided on and the head after them.
 pub(crate) struct Step {

@@ -17,7 +17,6 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Json, Message, Part, Role, Task, TaskState};
 use tokio::time::{sleep, timeout};
 
-use crate::engine_state::EngineState;
 use crate::ports::calls::{CallRow, CallStatus, CallStep, ClaimedStep, INLINE_LOOK_MS};
 use crate::ports::store::StoreError;
 use crate::ports::{WebhookCall, WebhookError};
@@ -25,6 +24,7 @@ use crate::push::push_trace;
 use crate::runs::{
     AgentCallError, CALL_METADATA, CalledBack, Outcome, caller, delivery_id, end_left_over, find_callee, settle,
 };
+use crate::state::EngineState;
 
 /// How long a claim lasts: longer than everything that is done under it.
 const CONTINUATION_CLAIM_MS: u32 = 60_000;

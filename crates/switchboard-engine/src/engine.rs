@@ -11,7 +11,6 @@ use switchboard_core::model::{AgentCard, AgentName, ArtifactId, TaskId, TaskView
 
 use crate::audit;
 use crate::continuations::{continue_forever, process_call};
-use crate::engine_state::{Counters, EngineState};
 use crate::health::Readiness;
 use crate::operations::{cancel_task, push_configs, read_tasks, send_message};
 use crate::ports::audit::AuditEntry;
@@ -20,6 +19,7 @@ use crate::ports::store::{Scope, StoreStats};
 use crate::ports::{HintStats, Links, Quarantine, Share};
 use crate::push::{OutboxAdmin, deliver_forever};
 use crate::runs::{Agents, Registered, RunHoldUse, give_back, process, sweep};
+use crate::state::{Counters, EngineState};
 use crate::supervisor::{Kind, Supervisor};
 use crate::watching::catch_up_forever;
 

@@ -13,18 +13,20 @@ use crate::auditor::{AuditLevel, Auditor};
 use crate::budget::Budget;
 use crate::clock_guard::ClockGuard;
 use crate::engine::{AgentEndpoint, Engine};
-use crate::engine_state::{Counters, EngineState, KnownAgent};
 use crate::health::Health;
 use crate::limits::Limits;
 use crate::ports::{
     Callee, CalleeError, Callees, Clock, Dispatch, Hints, Ids, Store, Tracer, Webhook, WebhookAnswer, WebhookCall,
     WebhookError,
 };
-use crate::push::{WebhookTraces, endpoint_queues};
-use crate::runs::{Agents, FairSlots, Registered, RunRegistry, SelfFire, StreamedRuns};
+use crate::runs::{Agents, Registered};
+use crate::state::runs::{FairSlots, RunRegistry, SelfFire, StreamedRuns};
+use crate::state::tail::Tails;
+use crate::state::webhooks::{WebhookTraces, endpoint_queues};
+use crate::state::{Counters, EngineState, KnownAgent};
 use crate::supervisor::Supervisor;
 use crate::system::{NoHints, RandomIds, SystemClock};
-use crate::watching::{Listener, Tails};
+use crate::watching::Listener;
 
 /// Builds an engine. Only the store has no default.
 pub struct EngineBuilder {

@@ -5,8 +5,8 @@ use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::TaskId;
 
 use crate::commit::WriteError;
-use crate::engine_state::EngineState;
 use crate::ports::store::{Scope, StoredTask};
+use crate::state::EngineState;
 
 impl EngineState {
     /// A task that the caller may see. An unknown task, another owner's task and a record that is not a task yet get

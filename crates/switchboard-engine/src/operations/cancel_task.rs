@@ -11,10 +11,10 @@ use switchboard_core::model::{Json, TaskId, TaskState, TaskView};
 use tokio::time::Instant;
 
 use crate::commit::WriteError;
-use crate::engine_state::EngineState;
 use crate::ports::store::{Scope, StoredHead};
-use crate::record::Record;
 use crate::runs::{Registered, cancel_left_over};
+use crate::state::EngineState;
+use crate::state::record::Record;
 use crate::watching::{Until, wait_until};
 
 const TELL_AGAIN: Duration = Duration::from_millis(50);

@@ -7,11 +7,11 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{ConfigId, PushConfig, TaskId};
 
 use crate::commit::{AppendError, Extras, Step, WriteError, contended};
-use crate::engine_state::EngineState;
 use crate::ports::store::{PushChange, StoredHead};
 use crate::push::put_config;
-use crate::record::Record;
 use crate::runs::Registered;
+use crate::state::EngineState;
+use crate::state::record::Record;
 
 pub(crate) async fn create(
     engine: &EngineState,

@@ -11,12 +11,12 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Phase, StreamKind, updates};
 use switchboard_core::model::{AgentName, ArtifactId, ArtifactView, TaskId, TaskView, Timestamp, Update};
 
-use crate::engine_state::EngineState;
 use crate::ports::download::{ArtifactCursor, ArtifactPiece, StoredArtifact, WrittenUpdate};
 use crate::ports::outline::PARTS_APART_MAX;
 use crate::ports::store::{ListCursor, ListQuery, Scope, StoreError, TaskKey};
 use crate::reply_size::weight;
 use crate::runs::Registered;
+use crate::state::EngineState;
 use crate::watching::{Following, follow, resume, snapshot};
 
 pub(crate) async fn get_task(

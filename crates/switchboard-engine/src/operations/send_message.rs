@@ -12,10 +12,11 @@ use tokio::time::Instant;
 
 use crate::accepting::{Acceptance, AcceptedMessage, accept, check, confirm_webhook, identify};
 use crate::commit::WriteError;
-use crate::engine_state::EngineState;
 use crate::ports::store::{Accepted, Scope, StoreError, StoredHead, StoredTask};
-use crate::record::Record;
-use crate::runs::{AttachedRun, Registered, invalid_response};
+use crate::runs::{Registered, invalid_response};
+use crate::state::EngineState;
+use crate::state::record::Record;
+use crate::state::runs::AttachedRun;
 use crate::watching::{
     Finished, Following, Subscription, Until, drive_until_settled, drive_until_written, follow, frames, replay,
     resume_turn, shorten, snapshot, wait_until,

@@ -8,15 +8,13 @@ use std::time::Duration;
 use switchboard_core::lifecycle::{Event, updates};
 use switchboard_core::model::{PushBody, TraceContext};
 
-use super::backoff::backoff_ms;
-use super::claimed::ClaimedDelivery;
-use super::endpoint_queues::CallResult;
 use super::payload::{Payload, delivery_id, encode, headers, newest_state, scheme_without_credentials, whole_task};
-use crate::engine_state::{Counters, EngineState};
 use crate::ports::store::{Delivery, DeliveryOutcome, StoreError, TaskKey};
 use crate::ports::trace::{SpanKind, attribute};
 use crate::ports::{WebhookAnswer, WebhookCall, WebhookError};
 use crate::spans::OpenSpan;
+use crate::state::webhooks::{CallResult, ClaimedDelivery, backoff_ms};
+use crate::state::{Counters, EngineState};
 
 /// How many commits are read for one delivery before its cursor advances.
 const PAGE_COMMITS: usize = 32;

@@ -15,12 +15,11 @@ use switchboard_core::model::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::claimed::ClaimedDelivery;
 use super::deliver::{deliver, parked};
-use super::endpoint_queues::{CallResult, Disposition, EndpointQueues, WebhookEndpoint};
-use crate::engine_state::{Counters, EngineState};
 use crate::id_hash::IdHash;
 use crate::ports::store::{Delivery, DeliveryClaim, DeliveryKey, DeliveryOutcome};
+use crate::state::webhooks::{CallResult, ClaimedDelivery, Disposition, EndpointQueues, WebhookEndpoint};
+use crate::state::{Counters, EngineState};
 use crate::supervisor::Kind;
 
 /// How many deliveries are claimed at once.

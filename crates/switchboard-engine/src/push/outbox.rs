@@ -7,11 +7,11 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::updates;
 use switchboard_core::model::{PushBody, Update};
 
-use super::endpoint_queues::{EndpointHealth, WebhookEndpoint};
 use super::payload::delivery_id;
-use crate::engine_state::{Counters, EngineState};
 use crate::ports::outbox::{OutboxEntry, OutboxQuery, OutboxState};
 use crate::ports::store::{DeliveryKey, StoreError};
+use crate::state::webhooks::{EndpointHealth, WebhookEndpoint};
+use crate::state::{Counters, EngineState};
 
 /// How many dead letters one call changes at most; a caller continues with the returned token.
 const BULK_MAX: usize = 500;

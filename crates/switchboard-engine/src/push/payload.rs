@@ -4,8 +4,8 @@ use bytes::Bytes;
 use switchboard_core::model::redact::{redact_update, redact_view};
 use switchboard_core::model::{AuthenticationInfo, Dialect, TaskView, TraceContext, Update};
 
-use crate::engine_state::EngineState;
 use crate::ports::store::{Delivery, StoreError};
+use crate::state::EngineState;
 
 /// The body for one numbered update.
 pub(super) struct Payload {

@@ -3,8 +3,8 @@
 
 use switchboard_core::model::{AuthenticationInfo, PushConfig};
 
-use super::WebhookEndpoint;
 use crate::ports::store::PushChange;
+use crate::state::webhooks::WebhookEndpoint;
 
 /// The change that adds a config to a task, or replaces the one with the same id. Refused with a reason if there are
 /// too many.

@@ -11,12 +11,11 @@ use switchboard_core::call::{BoxFuture, Caller, Owner};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, AgentName, Dialect, Json, Vocabulary};
 
-use super::fair_slots::FairSlots;
-use super::traits::Traits;
-use super::{AgentError, RunCounters, Turn};
-use crate::engine_state::{CurrentCard, EngineState};
+use super::{AgentError, Turn};
 use crate::ports::store::Scope;
 use crate::ports::{Callee, CalleeError, Callees};
+use crate::state::runs::{FairSlots, RunCounters, Traits};
+use crate::state::{CurrentCard, EngineState};
 
 /// An agent: it is given one message at a time and works on it.
 ///

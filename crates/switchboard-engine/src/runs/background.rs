@@ -8,9 +8,9 @@ use switchboard_core::model::{Json, Measure, Message, Task, TaskId, TaskView, co
 
 use super::Registered;
 use super::turn::Background;
-use crate::engine_state::EngineState;
 use crate::escaped::Escaped;
 use crate::ports::store::{ListQuery, Scope, StoredTask};
+use crate::state::EngineState;
 
 impl EngineState {
     /// The background of a stored record's current turn.

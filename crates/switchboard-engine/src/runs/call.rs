@@ -18,12 +18,12 @@ use super::call_ending::{CALL_CANCEL_MAX, CallEnding, cancel_remote, end_call, h
 use super::callees::{caller, find_callee};
 use super::run_time::AT_MOST_KEY;
 use super::{AgentCallError, Turn};
-use crate::engine_state::EngineState;
 use crate::hops::Hops;
 use crate::ports::Callee;
 use crate::ports::calls::{CallRow, CallStatus, CallStep, INLINE_LOOK_MS};
 use crate::ports::store::StoreError;
 use crate::sha256::sha256;
+use crate::state::EngineState;
 
 /// How many calls one turn may make.
 pub const TURN_CALLS_MAX: usize = 100;

@@ -10,12 +10,13 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{TaskId, TraceContext};
 use tokio::time::timeout;
 
+use super::Turn;
 use super::callees::{caller, find_callee};
-use super::{RunEnd, Turn};
-use crate::engine_state::EngineState;
 use crate::ports::Callee;
 use crate::ports::calls::{CallRow, CallStep};
 use crate::ports::store::{StoreError, TaskKey};
+use crate::state::EngineState;
+use crate::state::runs::RunEnd;
 use crate::supervisor::Kind;
 
 /// How long an agent that was called has to answer a cancellation. Within the engine's own patience with a canceled run.

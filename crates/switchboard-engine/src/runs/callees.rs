@@ -6,8 +6,8 @@ use switchboard_core::call::{Caller, Owner};
 use switchboard_core::model::TraceContext;
 
 use super::AgentCallError;
-use crate::engine_state::EngineState;
 use crate::ports::{Callee, CalleeError};
+use crate::state::EngineState;
 
 /// How many names are in the answer to a name that is not known.
 const CALLEES_LISTED_MAX: usize = 50;

@@ -16,16 +16,16 @@ use switchboard_core::model::{AgentName, Message, Part, Role, TIMED_OUT, TaskSta
 use tokio::time::Instant;
 
 use super::call_ending::cancel_calls;
-use super::registry::HeldRun;
 use super::run_time::queued_too_long;
 use super::runner::caught;
-use super::{Agents, Backoff, Begun, LeftOver, Recovery, Registered, Run, RunCounters, RunEnd, RunStart};
+use super::{Agents, Begun, LeftOver, Registered, Run, RunStart};
 use crate::commit::WriteError;
-use crate::engine_state::EngineState;
 use crate::limits::Limits;
 use crate::ports::store::{DueRun, Release, StoreError, StoredTask, TaskKey};
 use crate::ports::{Hint, News};
-use crate::record::Record;
+use crate::state::EngineState;
+use crate::state::record::Record;
+use crate::state::runs::{Backoff, HeldRun, Recovery, RunCounters, RunEnd};
 use crate::supervisor::Kind;
 
 /// A run that this process has claimed.

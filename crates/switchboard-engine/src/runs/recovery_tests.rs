@@ -5,9 +5,9 @@ use std::time::Duration;
 use switchboard_core::lifecycle::Head;
 use switchboard_core::model::{TaskState, Timestamp};
 
-use super::super::{Backoff, Recovery};
 use super::{End, Verdict, judge, judge_unserved, pause_ms};
 use crate::limits::Limits;
+use crate::state::runs::{Backoff, Recovery};
 
 const NOW: Timestamp = Timestamp::from_ms(1_000_000_000);
 

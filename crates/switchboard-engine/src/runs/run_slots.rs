@@ -12,10 +12,10 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Json, Measure, Message, Task, TaskState, content_bytes};
 use tokio_util::sync::CancellationToken;
 
-use super::fair_slots::{FairSlot, FairSlots};
 use super::{Registered, Turn};
 use crate::budget::{Budget, BudgetUse, Charge, OverBudget};
-use crate::engine_state::EngineState;
+use crate::state::EngineState;
+use crate::state::runs::{FairSlot, FairSlots};
 
 /// A slot among the runs of this process and of its agent, until it is dropped.
 pub(crate) struct RunSlot {

@@ -12,12 +12,12 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::Command;
 use switchboard_core::model::{Json, Message, Part, Role, TIMED_OUT, Task, Timestamp};
 
-use super::{RunEnd, Traits};
 use crate::commit::WriteError;
-use crate::engine_state::EngineState;
 use crate::escaped::Escaped;
 use crate::ports::store::{Scope, StoredHead, StoredTask};
-use crate::record::Record;
+use crate::state::EngineState;
+use crate::state::record::Record;
+use crate::state::runs::{RunEnd, Traits};
 
 /// The key in a request's metadata by which a call asks for its own limit, in whole seconds.
 pub(crate) const ASK_KEY: &str = "switchboard.runTimeoutSeconds";

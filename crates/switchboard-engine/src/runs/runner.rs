@@ -16,17 +16,17 @@ use switchboard_core::model::{FAILED_UNTOLD, Part, TIMED_OUT, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use super::agent_error::mark_invalid_response;
-use super::registry::Guard;
 use super::run_slots::{Begun, RunSlot, Waited};
 use super::run_time::end_pause_in_time;
 use super::run_time::queued_too_long;
 use super::turn::TurnStart;
-use super::{AgentError, AgentFuture, AttachedRun, Background, Registered, RunEnd, RunHold, Turn};
+use super::{AgentError, AgentFuture, Background, Registered, RunHold, Turn};
 use crate::commit::WriteError;
-use crate::engine_state::EngineState;
 use crate::escaped::Escaped;
 use crate::ports::store::StoredTask;
-use crate::record::Record;
+use crate::state::EngineState;
+use crate::state::record::Record;
+use crate::state::runs::{AttachedRun, Guard, RunEnd};
 use crate::supervisor::{Kind, poll_when_woken};
 
 /// How an agent's function ended.

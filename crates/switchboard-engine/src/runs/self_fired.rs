@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use switchboard_core::model::{TaskId, TaskState};
 
+use super::Agents;
 use super::recovery::{ClaimedRun, End, end_run, resume_claimed};
 use super::run_time::queued_too_long;
-use super::{Agents, SelfFire};
-use crate::engine_state::EngineState;
 use crate::ports::store::{DueRun, Scope, StoreError};
-use crate::record::Record;
+use crate::state::EngineState;
+use crate::state::record::Record;
+use crate::state::runs::SelfFire;
 
 /// How long a task may wait to be started, unless [`Limits::queued_s_max`](crate::limits::Limits::queued_s_max) says
 /// otherwise.

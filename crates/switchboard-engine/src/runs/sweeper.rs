@@ -19,9 +19,9 @@ use tokio::time::{Instant, sleep};
 
 use super::Agents;
 use super::recovery::{ClaimedRun, UnservedAgents, resume_claimed};
-use crate::engine_state::EngineState;
 use crate::ports::store::{DueRun, StoreError};
-use crate::record::Record;
+use crate::state::EngineState;
+use crate::state::record::Record;
 
 /// How many runs are claimed at once; more follow immediately.
 const CLAIM_BATCH: usize = 256;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use switchboard_core::model::TaskState;
 use tokio::time::Instant;
 
-use super::RunEnd;
+use crate::state::runs::RunEnd;
 
 /// How long a run has worked. Waiting for an authorization does not count.
 pub(crate) struct WorkTime {

@@ -7,11 +7,11 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::Notify;
 
-use super::{Tail, Tails};
-use crate::engine_state::EngineState;
 use crate::ports::store::StoreError;
 use crate::ports::{Hint, HintSink, News};
-use crate::runs::RunRegistry;
+use crate::state::EngineState;
+use crate::state::runs::RunRegistry;
+use crate::state::tail::{Tail, Tails};
 
 /// How many tasks are read at once for their followers.
 const READ_AT_ONCE: usize = 32;

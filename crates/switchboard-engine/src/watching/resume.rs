@@ -11,8 +11,8 @@ use switchboard_core::lifecycle::StreamKind;
 use switchboard_core::model::{TaskId, TaskView, Update};
 
 use super::{Following, Subscription, frames, snapshot_at};
-use crate::engine_state::EngineState;
 use crate::ports::store::{Accepted, AcceptedTask, Scope, StoreError, StoredTask};
+use crate::state::EngineState;
 
 /// Shows `first`, then what comes after `cursor`.
 pub(crate) async fn follow(

@@ -12,11 +12,11 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::{Event, StreamEnd, StreamKind, after_state, updates};
 use switchboard_core::model::{ContextId, Task, TaskId, TaskView, Update};
 
-use super::{Tail, TailRead};
-use crate::engine_state::{Counters, EngineState};
 use crate::ports::store::{LogPage, Scope, StoreError, StoredTask, TaskKey};
-use crate::record::Record;
-use crate::runs::{AttachedRun, StreamedRun};
+use crate::state::record::Record;
+use crate::state::runs::{AttachedRun, StreamedRun};
+use crate::state::tail::{Tail, TailRead};
+use crate::state::{Counters, EngineState};
 
 /// The frames of commits that the caller already holds.
 pub(crate) fn frames(task_id: &TaskId, context_id: &ContextId, first_seq: u64, events: &[Event]) -> VecDeque<Frame> {

@@ -12,10 +12,10 @@ use switchboard_core::lifecycle::{Head, Phase};
 use switchboard_core::model::Update;
 use tokio::time::{Instant, timeout_at};
 
-use super::tail::{Tail, TailRead};
-use crate::engine_state::EngineState;
-use crate::record::Record;
-use crate::runs::AttachedRun;
+use crate::state::EngineState;
+use crate::state::record::Record;
+use crate::state::runs::AttachedRun;
+use crate::state::tail::{Tail, TailRead};
 
 /// What a caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,15 +25,15 @@ use tokio_util::sync::CancellationToken;
 
 pub use pass_on::PassedOn;
 
-use super::attached::{Writes, Writing};
 use super::turn_state::{TurnCalls, WorkTime};
-use super::{AgentCallError, AgentError, RunEnd};
+use super::{AgentCallError, AgentError};
 use crate::commit::Stage;
-use crate::engine_state::EngineState;
 use crate::ports::store::TaskKey;
 use crate::ports::trace::{SpanKind, attribute};
-use crate::record::Record;
 use crate::spans::OpenSpan;
+use crate::state::EngineState;
+use crate::state::record::Record;
+use crate::state::runs::{RunEnd, Writes, Writing};
 
 pub(super) use writes::{Written, checkpoint_json};
 

@@ -3,7 +3,7 @@
 /// Milliseconds until attempt number `failures + 1`. `dice` is any number; it picks a point in the upper half of the
 /// pause.
 #[must_use]
-pub(super) fn backoff_ms(failures: u32, min_ms: u32, max_ms: u32, dice: u64) -> i64 {
+pub(crate) fn backoff_ms(failures: u32, min_ms: u32, max_ms: u32, dice: u64) -> i64 {
     let doubled = u64::from(min_ms) << failures.saturating_sub(1).min(31);
     let full = doubled.min(u64::from(max_ms)).max(1);
     let half = full / 2;

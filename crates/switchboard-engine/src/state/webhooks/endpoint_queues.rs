@@ -1,6 +1,6 @@
 //! Decides which deliveries may start. They are queued by endpoint (scheme, host and port of the webhook's URL), so that
 //! a failing or slow endpoint never takes the slots of the others. This module only decides and counts; the loop in
-//! `dispatch` acts.
+//! `push/dispatch.rs` acts.
 //!
 //! - Half of the slots are shared: an endpoint may have as many deliveries under way as shared slots are left. The
 //!   other half is for endpoints with few deliveries under way, so that another endpoint is served however many are
@@ -66,7 +66,7 @@ impl<T> Default for EndpointQueue<T> {
 
 /// What to do with a delivery.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Disposition<T> {
+pub(crate) enum Disposition<T> {
     Start {
         item: T,
         probe: bool,
@@ -85,13 +85,13 @@ pub(super) enum Disposition<T> {
 
 /// What a delivery showed about its endpoint.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct CallResult {
+pub(crate) struct CallResult {
     /// Whether the endpoint answered, with whatever status.
-    pub(super) answered: bool,
+    pub(crate) answered: bool,
     /// The error, if the endpoint did not answer or answered that it has a problem.
-    pub(super) failed: Option<String>,
+    pub(crate) failed: Option<String>,
     /// How long the receiver wants no further calls.
-    pub(super) retry_after_ms: u64,
+    pub(crate) retry_after_ms: u64,
 }
 
 /// The health of an endpoint, for operators.
@@ -116,16 +116,16 @@ impl<T> EndpointQueues<T> {
     }
 
     /// Whether any slot is free.
-    pub(super) fn has_free_slot(&self) -> bool {
+    pub(crate) fn has_free_slot(&self) -> bool {
         self.under_way < self.slots
     }
 
-    pub(super) fn under_way(&self) -> usize {
+    pub(crate) fn under_way(&self) -> usize {
         self.under_way
     }
 
     /// Adds a claimed delivery. Returns none if it waits here.
-    pub(super) fn offer(
+    pub(crate) fn offer(
         &mut self,
         endpoint: &WebhookEndpoint,
         owner: &Owner,
@@ -157,7 +157,7 @@ impl<T> EndpointQueues<T> {
 
     /// Records that a delivery has ended.
     #[expect(clippy::too_many_arguments, reason = "each is another fact about the one event")]
-    pub(super) fn finished(
+    pub(crate) fn finished(
         &mut self,
         endpoint: &WebhookEndpoint,
         owner: &Owner,
@@ -190,7 +190,7 @@ impl<T> EndpointQueues<T> {
 
     /// Takes out the deliveries that need not wait any more, because a slot is free or because their circuit has
     /// opened. Owners take turns, one delivery each.
-    pub(super) fn advance(&mut self, now: Timestamp) -> Vec<(WebhookEndpoint, Disposition<T>)> {
+    pub(crate) fn advance(&mut self, now: Timestamp) -> Vec<(WebhookEndpoint, Disposition<T>)> {
         let mut moved = Vec::new();
         // An endpoint that cannot be served now is not looked at again: no slot becomes free meanwhile.
         let mut turns: VecDeque<(Owner, VecDeque<WebhookEndpoint>)> = self
@@ -257,7 +257,7 @@ impl<T> EndpointQueues<T> {
     }
 
     /// Forgets healthy endpoints, and failed ones that have had no deliveries for long.
-    pub(super) fn tidy(&mut self, now: Timestamp) {
+    pub(crate) fn tidy(&mut self, now: Timestamp) {
         let too_many = self.queues.len() > SICK_MAX;
         self.queues.retain(|_, queue| {
             let idle = queue.under_way == 0 && queue.waiting.is_empty();
@@ -268,7 +268,7 @@ impl<T> EndpointQueues<T> {
     }
 
     /// Lets the next delivery to an endpoint through at once; to every endpoint, if none is named.
-    pub(super) fn probe_now(&mut self, endpoint: Option<&WebhookEndpoint>, now: Timestamp) {
+    pub(crate) fn probe_now(&mut self, endpoint: Option<&WebhookEndpoint>, now: Timestamp) {
         for (_, queue) in self.queues.iter_mut().filter(|(known, _)| endpoint.is_none_or(|one| one == *known)) {
             queue.health.probe_now(now);
             queue.held_until_micros = 0;
@@ -276,13 +276,13 @@ impl<T> EndpointQueues<T> {
     }
 
     /// The health of endpoints that have failed or have deliveries under way: open circuits first, at most `limit`.
-    pub(super) fn report(&self, limit: usize) -> Vec<EndpointHealth> {
+    pub(crate) fn report(&self, limit: usize) -> Vec<EndpointHealth> {
         let (open, others): (Vec<_>, Vec<_>) = self.queues.iter().partition(|(_, queue)| queue.health.is_open());
         let others = others.into_iter().filter(|(_, queue)| !queue.health.is_healthy() || queue.under_way > 0);
         open.into_iter().chain(others).take(limit).map(|(endpoint, queue)| queue.report(endpoint)).collect()
     }
 
-    pub(super) fn open_circuits(&self) -> usize {
+    pub(crate) fn open_circuits(&self) -> usize {
         self.queues.values().filter(|queue| queue.health.is_open()).count()
     }
 }

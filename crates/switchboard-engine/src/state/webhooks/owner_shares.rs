@@ -4,7 +4,7 @@
 //! A slot stays taken until its receiver has answered or its time is over, so an owner that comes later is served at once only
 //! if slots were left free for it. The more deliveries an owner has under way, the more slots it must leave: see [`SPARES`].
 //! Deliveries that wait start in turns: those of the owner with the fewest under way first, then of the one that was served
-//! longest ago. `runs/fair_slots` shares out runs; it cannot be used here, because whether a delivery may start also depends on its
+//! longest ago. `state/runs/fair_slots.rs` shares out runs; it cannot be used here, because whether a delivery may start also depends on its
 //! endpoint, and because more deliveries are due than are held in memory.
 
 use std::collections::BTreeMap;

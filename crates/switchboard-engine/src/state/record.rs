@@ -8,9 +8,9 @@ use switchboard_core::model::{ContextId, TaskId, Timestamp};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, SetOnce};
 
+use super::tail::Tail;
 use crate::ports::store::{Scope, StoredHead, TaskKey};
 use crate::spans::RecordTrace;
-use crate::watching::Tail;
 
 /// One record as this process last saw it. The head may be out of date; every commit checks its version.
 pub(crate) struct Record {

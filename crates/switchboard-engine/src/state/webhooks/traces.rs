@@ -19,12 +19,12 @@ type Traces = HashMap<TaskKey, Option<Arc<TraceContext>>, IdHash>;
 pub(crate) struct WebhookTraces(Mutex<(Traces, Traces)>);
 
 impl WebhookTraces {
-    pub(super) fn get(&self, key: TaskKey) -> Option<Option<Arc<TraceContext>>> {
+    pub(crate) fn get(&self, key: TaskKey) -> Option<Option<Arc<TraceContext>>> {
         let halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         halves.0.get(&key).or_else(|| halves.1.get(&key)).cloned()
     }
 
-    pub(super) fn put(&self, key: TaskKey, trace: Option<Arc<TraceContext>>) {
+    pub(crate) fn put(&self, key: TaskKey, trace: Option<Arc<TraceContext>>) {
         let mut halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if halves.0.len() >= TRACED_TASKS_MAX / 2 {
             halves.1 = std::mem::take(&mut halves.0);

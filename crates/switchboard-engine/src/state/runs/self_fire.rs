@@ -1,5 +1,5 @@
 //! Posts of the server to itself that start runs and look at continuations, for hosts that give each request its own time to work
-//! ([`Dispatch`]). `self_fired.rs` starts the run of a post that has arrived, and ends tasks that no post has started.
+//! ([`Dispatch`]). `runs/self_fired.rs` starts the run of a post that has arrived, and ends tasks that no post has started.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use switchboard_core::model::{TaskId, Timestamp};
 
 use crate::ports::Dispatch;
 use crate::ports::store::{DueRun, Scope};
-use crate::record::Record;
+use crate::state::record::Record;
 use crate::supervisor::{Kind, Supervisor};
 
 /// How long a send waits for its post to be answered.
@@ -73,7 +73,7 @@ impl SelfFire {
     }
 
     /// Whether the pause after the last post for a run is over; then the next one begins.
-    pub(super) fn is_time_to_post(&self, run: &DueRun, now_ms: i64) -> bool {
+    pub(crate) fn is_time_to_post(&self, run: &DueRun, now_ms: i64) -> bool {
         let head = &run.stored.head;
         let mut known = self.lock();
         if known.len() >= REMEMBERED_MAX {
@@ -94,16 +94,16 @@ impl SelfFire {
     }
 
     /// Posts again for a task that was not started.
-    pub(super) fn fire_again(&self, supervisor: &Supervisor, id: &TaskId) {
+    pub(crate) fn fire_again(&self, supervisor: &Supervisor, id: &TaskId) {
         supervisor.spawn(Kind::Delivery, self.dispatch.post(id));
     }
 
     /// The owner and agent of a task that this process remembers, and whether no process can have begun with it.
-    pub(super) fn remembered(&self, id: &TaskId) -> Option<(Scope, bool)> {
+    pub(crate) fn remembered(&self, id: &TaskId) -> Option<(Scope, bool)> {
         self.lock().get(id).map(|queued| (queued.scope.clone(), queued.is_fresh))
     }
 
-    pub(super) fn forget(&self, id: &TaskId) {
+    pub(crate) fn forget(&self, id: &TaskId) {
         self.lock().remove(id);
     }
 }

@@ -1,5 +1,11 @@
-//! The state that all modules of the engine share: the ports, the limits, the counters, and the registries of runs and
-//! streams.
+//! What all parts of the engine share, and what it holds: the ports, the limits, the counters, the agents that it knows, and
+//! what it keeps about runs (`runs`), followed tasks (`tail`) and webhooks (`webhooks`). `record` is a record as this process
+//! knows it. The parts that work with the state import it, and it imports none of them.
+
+pub(crate) mod record;
+pub(crate) mod runs;
+pub(crate) mod tail;
+pub(crate) mod webhooks;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,6 +18,9 @@ use switchboard_core::lifecycle::Bounds;
 use switchboard_core::model::{AgentCard, AgentName, TaskId, TaskView, Timestamp, TraceContext};
 use tokio::sync::Notify;
 
+use self::runs::{FairSlots, RunCounters, RunRegistry, SelfFire, StreamedRuns, Traits};
+use self::tail::Tails;
+use self::webhooks::{SharedEndpointQueues, WebhookTraces};
 use crate::auditor::Auditor;
 use crate::budget::Budget;
 use crate::clock_guard::ClockGuard;
@@ -21,12 +30,9 @@ use crate::ports::download::NoLinks;
 use crate::ports::store::{AcceptedTask, OverStorage, Scope, StoreError, StoredTask};
 use crate::ports::trace::SpanKind;
 use crate::ports::{Callees, Clock, Hints, Ids, Links, Store, Tracer, Webhook};
-use crate::push::{SharedEndpointQueues, WebhookTraces};
 use crate::reply_size::{ReplyBudget, fit, fit_update, is_surely_light, is_surely_light_update, put_links};
-use crate::runs::{FairSlots, RunCounters, RunRegistry, SelfFire, StreamedRuns, Traits};
 use crate::spans::OpenSpan;
 use crate::supervisor::Supervisor;
-use crate::watching::Tails;
 
 /// The card of an agent as it is now. Most never change; that of an agent whose work is done elsewhere follows the other card.
 pub struct CurrentCard(RwLock<Arc<AgentCard>>);

@@ -3,7 +3,7 @@
 //! until every reader has it, so the tail of a task with one reader that keeps up is empty.
 //!
 //! What this process commits is fed into the ring, which saves its followers a read. A hint from another process brings
-//! no events: it carries the number of the newest event, and [`catch_up_forever`](super::catch_up_forever) reads the store once for all
+//! no events: it carries the number of the newest event, and [`catch_up_forever`](crate::watching::catch_up_forever) reads the store once for all
 //! followers.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -64,7 +64,7 @@ impl Tails {
     }
 
     /// Waits for a tail that has been overtaken. It is given to one caller, who ends with [`Tail::lag`] or [`Tail::leave_behind`].
-    pub(super) async fn next_overtaken(&self) -> Arc<Tail> {
+    pub(crate) async fn next_overtaken(&self) -> Arc<Tail> {
         loop {
             let next = self.overtaken.lock().unwrap_or_else(PoisonError::into_inner).pop_first();
             match next {
@@ -107,7 +107,7 @@ pub(crate) struct Tail {
     scope: Scope,
     id: TaskId,
     /// Where the log is, once that was read.
-    pub(super) place: OnceLock<(TaskKey, ContextId)>,
+    pub(crate) place: OnceLock<(TaskKey, ContextId)>,
     ring: Mutex<Ring>,
     tails: Weak<Tails>,
 }
@@ -238,7 +238,7 @@ impl Tail {
     }
 
     /// The last update in the ring and the newest that was heard of, if they differ. If they do not, catching up has ended.
-    pub(super) fn lag(&self) -> Option<(u64, u64)> {
+    pub(crate) fn lag(&self) -> Option<(u64, u64)> {
         self.update_quietly(|ring| {
             ring.is_catching_up = ring.last < ring.heard_of;
             ring.is_catching_up.then_some((ring.last, ring.heard_of))
@@ -247,7 +247,7 @@ impl Tail {
 
     /// Called if the store does not have what was heard of: true if this process has heard of something newer meanwhile. Otherwise
     /// catching up has ended.
-    pub(super) fn leave_behind(&self, heard_of: u64) -> bool {
+    pub(crate) fn leave_behind(&self, heard_of: u64) -> bool {
         self.update_quietly(|ring| {
             ring.is_catching_up = ring.heard_of > heard_of;
             if !ring.is_catching_up {
@@ -258,7 +258,7 @@ impl Tail {
     }
 
     /// Leaves out the updates up to this one, which are no longer kept one by one. Readers that have not seen them read the store.
-    pub(super) fn skip_to(&self, seq: u64) {
+    pub(crate) fn skip_to(&self, seq: u64) {
         self.update(|ring| ring.skip_to(seq));
     }
 

@@ -13,8 +13,8 @@ use crate::supervisor::Unbroken;
 
 /// A run that its caller polls: see [`Supervisor::attached`](crate::supervisor::Supervisor::attached).
 pub(crate) struct AttachedRun {
-    pub(super) run: Unbroken<()>,
-    pub(super) writing: Arc<dyn Writing>,
+    pub(crate) run: Unbroken<()>,
+    pub(crate) writing: Arc<dyn Writing>,
 }
 
 impl AttachedRun {

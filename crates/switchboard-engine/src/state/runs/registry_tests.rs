@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Guard, RunRegistry};
 use crate::ports::store::{Scope, StoredHead, TaskKey};
-use crate::record::Record;
+use crate::state::record::Record;
 
 const KEY: TaskKey = TaskKey(7);
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::id_hash::SeededHash;
 use crate::ports::store::TaskKey;
-use crate::record::Record;
+use crate::state::record::Record;
 
 #[derive(Clone, Default)]
 pub(crate) struct RunRegistry {

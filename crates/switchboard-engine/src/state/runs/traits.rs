@@ -23,7 +23,7 @@ pub struct Traits {
     pub wind_down: Duration,
     /// How much of an error the client reads.
     pub error_details: ErrorDetails,
-    /// How many messages of earlier tasks in the same context the agent is given ([`Turn::context`](super::Turn::context)). 0, the default,
+    /// How many messages of earlier tasks in the same context the agent is given ([`Turn::context`](crate::runs::Turn::context)). 0, the default,
     /// gives none.
     pub context_messages_max: usize,
     /// How many runs of this agent may be at work in this process at once; none means no limit but the engine's. A run
@@ -209,8 +209,8 @@ pub enum Idempotency {
 }
 
 /// How much the client reads of a failure that the agent did not choose: an error it returned, a panic, the end of a
-/// command. Texts that an agent chose for the client, with [`Turn::fail`](super::Turn::fail), [`Turn::reject`](super::Turn::reject) or
-/// [`AgentError::told`](super::AgentError::told), are always shown.
+/// command. Texts that an agent chose for the client, with [`Turn::fail`](crate::runs::Turn::fail), [`Turn::reject`](crate::runs::Turn::reject) or
+/// [`AgentError::told`](crate::runs::AgentError::told), are always shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ErrorDetails {
     /// A short reason and an incident id. The log has the cause under that id.
