@@ -1,5 +1,6 @@
 //! Finds circles: files of one crate that import each other, directly or through others. None of them can be understood before
-//! the others are.
+//! the others are. The same holds for what stands side by side in a folder, where a folder is everything in it: `runs/` and
+//! `state.rs` form a circle if any file of `runs/` imports the state, and the state any other.
 //!
 //! The file of a module (`mod.rs`, or the one beside the folder of its name) hands on what is below it. So a name that it hands
 //! on counts as the name of the file that has it, and what it and the files below it name of each other does not count.
@@ -39,9 +40,15 @@ pub(super) fn check(tree: &Tree) -> Findings {
     for sources in crates.values_mut() {
         name_from_the_root(sources);
     }
-    for Circle { first, ties } in crates.values().flat_map(|sources| circles(sources)) {
-        let what = format!("files import each other: {}", ties.join("; "));
-        findings.breach(Location::whole(&first.path), "no circles", what, "none can be read before the others");
+    for sources in crates.values() {
+        let imports = imports_of(sources);
+        let found = [("files", circles(sources, &imports)), ("folders", circles_of_folders(sources, &imports))];
+        for (kind, circles) in found {
+            for Circle { first, ties } in circles {
+                let what = format!("{kind} import each other: {}", ties.join("; "));
+                findings.breach(Location::whole(&first.path), "no circles", what, "none can be read before the others");
+            }
+        }
     }
     findings
 }
@@ -63,41 +70,85 @@ fn name_from_the_root(sources: &mut [Source<'_>]) {
 /// The files that a file imports, with the names that it takes from each.
 type Imports<'a> = BTreeMap<usize, BTreeSet<&'a str>>;
 
-/// The circles among the files of one crate.
-fn circles<'a>(sources: &[Source<'a>]) -> Vec<Circle<'a>> {
+fn imports_of<'a>(sources: &'a [Source<'_>]) -> Vec<Imports<'a>> {
     let by_module: BTreeMap<&[String], usize> =
         sources.iter().enumerate().map(|(place, source)| (source.module.as_slice(), place)).collect();
-    let imports: Vec<Imports<'_>> = sources
-        .iter()
-        .map(|source| {
-            let mut imports = Imports::new();
-            for it in &source.named {
-                if let Some(other) = defined_in(&it.path, sources, &by_module, HANDED_ON_MAX)
-                    && !is_above_or_below(source, &sources[other])
-                {
-                    imports.entry(other).or_default().extend(it.path.last().map(String::as_str));
-                }
+    let of = |source: &'a Source<'_>| {
+        let mut imports = Imports::new();
+        for it in &source.named {
+            if let Some(other) = defined_in(&it.path, sources, &by_module, HANDED_ON_MAX)
+                && !is_above_or_below(source, &sources[other])
+            {
+                imports.entry(other).or_default().extend(it.path.last().map(String::as_str));
             }
-            imports
-        })
-        .collect();
-    let reached: Vec<BTreeSet<usize>> = (0..sources.len()).map(|from| reached(from, &imports)).collect();
-    let mut seen = BTreeSet::new();
+        }
+        imports
+    };
+    sources.iter().map(of).collect()
+}
+
+/// The circles among the files of one crate.
+fn circles<'a>(sources: &[Source<'a>], imports: &[Imports<'_>]) -> Vec<Circle<'a>> {
+    let arrows: Vec<BTreeSet<usize>> = imports.iter().map(|of| of.keys().copied().collect()).collect();
+    let all = |circle: Vec<usize>| {
+        let inside = |from: usize, to: usize| circle.contains(&from) && circle.contains(&to);
+        Circle { first: sources[circle[0]].file, ties: ties(sources, imports, inside) }
+    };
+    loops(&arrows).into_iter().map(all).collect()
+}
+
+/// The circles among what stands side by side in a folder, at least one of them a folder itself.
+fn circles_of_folders<'a>(sources: &[Source<'a>], imports: &[Imports<'_>]) -> Vec<Circle<'a>> {
+    let folders: BTreeSet<&[String]> =
+        sources.iter().flat_map(|source| (1..source.module.len()).map(|depth| &source.module[..depth])).collect();
     let mut found = Vec::new();
-    for place in 0..sources.len() {
-        let circle: Vec<usize> =
-            reached[place].iter().copied().filter(|&other| reached[other].contains(&place)).collect();
-        if circle.len() > 1 && seen.insert(circle.clone()) {
-            let tie = |from: usize, (to, names): (&usize, &BTreeSet<&str>)| {
-                let names: Vec<&str> = names.iter().copied().collect();
-                format!("{} -> {}: {}", sources[from].file.path, sources[*to].file.path, names.join(", "))
-            };
-            let inside = |(to, _): &(&usize, &BTreeSet<&str>)| circle.contains(to);
-            let ties = circle.iter().flat_map(|&from| imports[from].iter().filter(inside).map(move |it| tie(from, it)));
-            found.push(Circle { first: sources[circle[0]].file, ties: ties.collect() });
+    for folder in folders {
+        let child = |place: usize| {
+            let below = sources[place].module.strip_prefix(folder)?;
+            below.first().map(String::as_str)
+        };
+        let names: BTreeSet<&str> = (0..sources.len()).filter_map(child).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        let number = |place| child(place).and_then(|name| names.binary_search(&name).ok());
+        let mut arrows = vec![BTreeSet::new(); names.len()];
+        for (from, of) in imports.iter().enumerate() {
+            for (from, to) in of.keys().filter_map(|&to| number(from).zip(number(to))) {
+                arrows[from].insert(to);
+            }
+        }
+        arrows.iter_mut().enumerate().for_each(|(own, to)| _ = to.remove(&own));
+        for circle in loops(&arrows) {
+            let is_inside = |place| number(place).is_some_and(|number| circle.contains(&number));
+            let inside = |from, to| is_inside(from) && is_inside(to) && number(from) != number(to);
+            let members: Vec<usize> = (0..sources.len()).filter(|&place| is_inside(place)).collect();
+            if members.iter().any(|&place| sources[place].module.len() > folder.len() + 1) {
+                found.push(Circle { first: sources[members[0]].file, ties: ties(sources, imports, inside) });
+            }
         }
     }
     found
+}
+
+/// What the files of a circle name of each other.
+fn ties(sources: &[Source<'_>], imports: &[Imports<'_>], inside: impl Fn(usize, usize) -> bool) -> Vec<String> {
+    let mut ties = Vec::new();
+    for (from, of) in imports.iter().enumerate() {
+        for (&to, names) in of.iter().filter(|&(&to, _)| inside(from, to)) {
+            let names: Vec<&str> = names.iter().copied().collect();
+            ties.push(format!("{} -> {}: {}", sources[from].file.path, sources[to].file.path, names.join(", ")));
+        }
+    }
+    ties
+}
+
+/// The groups in which each can be reached from each other.
+fn loops(arrows: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
+    let reached: Vec<BTreeSet<usize>> = (0..arrows.len()).map(|from| reached(from, arrows)).collect();
+    let together = |place: usize| -> Vec<usize> {
+        reached[place].iter().copied().filter(|&other| reached[other].contains(&place)).collect()
+    };
+    let mut seen = BTreeSet::new();
+    (0..arrows.len()).map(together).filter(|group| group.len() > 1 && seen.insert(group.clone())).collect()
 }
 
 /// The file that has what a path names.
@@ -124,10 +175,10 @@ fn is_above_or_below(one: &Source<'_>, other: &Source<'_>) -> bool {
     one.module.starts_with(&other.module) || other.module.starts_with(&one.module)
 }
 
-fn reached(from: usize, imports: &[Imports<'_>]) -> BTreeSet<usize> {
+fn reached(from: usize, arrows: &[BTreeSet<usize>]) -> BTreeSet<usize> {
     let (mut reached, mut next) = (BTreeSet::new(), vec![from]);
     while let Some(place) = next.pop() {
-        next.extend(imports[place].keys().copied().filter(|&other| reached.insert(other)));
+        next.extend(arrows[place].iter().copied().filter(|&other| reached.insert(other)));
     }
     reached
 }

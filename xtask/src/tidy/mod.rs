@@ -57,7 +57,7 @@ pub(crate) fn run() -> Result<bool> {
 fn check_all(tree: &Tree, graph: &Graph) -> Vec<(&'static str, Findings)> {
     vec![
         ("walls between modules", imports::check(rules::WALLS, tree)),
-        ("circles of files", circles::check(tree)),
+        ("circles", circles::check(tree)),
         ("exceptions to the bans", text::check_exceptions(rules::EXCEPTIONS, tree)),
         ("texts", text::check(tree)),
         ("links", links::check(tree)),
