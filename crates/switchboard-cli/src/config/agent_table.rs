@@ -6,11 +6,12 @@ use switchboard::{CorvidOptions, Limits, ProtocolBinding, SelectoolsOptions};
 use super::choices::{Card, CompatRpc, Effects, ErrorDetails, Idempotency, KindName, Recovery};
 use super::headings::{AGENT, CARD, RELAY, RUNS};
 use super::layer::Layer;
+use super::origin::{Errors, Given};
 use super::relay::upstream_url;
 use super::row::Kind::{Bool, Choice, Command, List, Number, Text};
 use super::row::{ANY, DAY_S, Row, Table, Value, WORDS, bytes, number, seconds, words};
 use super::typed::{self, CommandLine, SettingValue, settings};
-use super::{Errors, Given, values};
+use super::values;
 
 const COMPAT_DIALECTS: &str = "Compat dialects";
 const DISPATCH: &str = "Dispatch";

@@ -6,17 +6,18 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
+use super::agent_table::SkillSettings;
 use super::agent_table::{AgentSettings, CompatSettings};
 use super::choices::{KindName, Recovery};
+use super::environment::Environment;
 use super::file::{AgentTable, RepeatedTable};
 use super::layer::Layer;
+use super::origin::{ConfigError, Errors, Given, Origin};
+use super::relay::RelayConfig;
 use super::relay::{self, RelaySettings};
 use super::row::{Table, Value};
 use super::typed::CommandLine;
-use super::{
-    AgentConfig, ConfigError, Environment, Errors, Given, Kind, Origin, RecoveryConfig, RelayConfig, SkillSettings,
-    values,
-};
+use super::{AgentConfig, Kind, RecoveryConfig, values};
 use crate::agents::demo::GUIDE;
 use crate::agents::exec::{Invocation, Program, shell_doubt, split_words};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use super::{ConfigError, Origin};
+use super::origin::{ConfigError, Origin};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment {

@@ -8,8 +8,9 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use super::layer::Layer;
+use super::origin::{ConfigError, Errors, Given, Origin};
 use super::row::{Row, Table};
-use super::{ConfigError, Errors, Given, Origin, table};
+use super::table;
 use switchboard_core::nearest::nearest;
 
 /// What may stand below an agent beside its own settings.

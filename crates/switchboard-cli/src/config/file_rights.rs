@@ -4,8 +4,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use super::Storage;
+use super::origin::ConfigError;
 use super::table::ServerSettings;
-use super::{ConfigError, Storage};
 
 /// The rights of users who are neither the owner nor in the group.
 const RIGHTS_OF_OTHERS: u32 = 0o007;

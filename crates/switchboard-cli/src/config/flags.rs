@@ -8,8 +8,9 @@ use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches};
 
 use super::headings::HEADINGS;
 use super::layer::Layer;
+use super::origin::{Errors, Given, Origin};
 use super::row::{Kind, Row, Table, Value};
-use super::{Errors, Given, Origin, table};
+use super::table;
 
 /// The flags that were given, with their values as they were typed.
 #[derive(Clone, Debug, Default)]

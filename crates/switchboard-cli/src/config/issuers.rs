@@ -6,9 +6,9 @@ use std::time::Duration;
 use switchboard::Issuer;
 
 use super::file::RepeatedTable;
+use super::origin::{ConfigError, Errors, Given, Origin};
 use super::row::Table;
 use super::table::{IssuerSettings, ServerSettings};
-use super::{ConfigError, Errors, Given, Origin};
 
 /// A provider, and what was set about it.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use super::origin::{Given, Origin};
 use super::row::{SettingId, Table, Value};
-use super::{Given, Origin};
 
 /// Settings that are given, by their table and key.
 #[derive(Clone, Debug, Default)]

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use switchboard_core::nearest::nearest;
 
+use super::environment::Environment;
 use super::file::{AgentTable, FileTables, RepeatedTable, Source, read_file};
 use super::flags::SettingFlags;
 use super::layer::Layer;
+use super::origin::{ConfigError, Errors, Given, Origin};
 use super::row::{SettingId, Table, Value};
-use super::{ConfigError, Environment, Errors, FILE_NAME, Given, Origin, listen, table};
+use super::{FILE_NAME, listen, table};
 
 impl Layer {
     /// Lays this layer on top of another one.

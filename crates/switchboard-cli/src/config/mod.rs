@@ -43,7 +43,7 @@ pub(crate) use flags::SettingFlags;
 pub(crate) use issuers::KnownIssuer;
 pub(crate) use layers::{layers_without_file, read_layers};
 pub(crate) use listen::{is_local, is_local_url, local_url};
-pub(crate) use origin::{ConfigError, ConfigErrors, Errors, Given, Origin};
+pub(crate) use origin::{ConfigError, ConfigErrors, Given, Origin};
 pub(crate) use print::print;
 pub(crate) use relay::RelayConfig;
 pub(crate) use resolve::resolve;

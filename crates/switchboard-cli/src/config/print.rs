@@ -1,8 +1,10 @@
 //! The configuration in effect, as a file that would give the same one. Secrets are left out: tokens, signing secrets and the
 //! private key are named by their file, and those from elsewhere only counted.
 
+use super::agent_table::AgentSettings;
+use super::origin::ConfigError;
 use super::row::{Row, Value};
-use super::{AgentConfig, AgentSettings, Config, ConfigError, Kind, Storage};
+use super::{AgentConfig, Config, Kind, Storage};
 
 const OF_POSTGRES: &[&str] = &[
     "store_schema",

@@ -7,12 +7,14 @@ use switchboard::client::{CardKeys, Credentials, OAuthClient};
 use switchboard_hub::relay::{AcceptedCard, RelayOptions};
 
 use super::choices::{CardChangesName, CredentialKind, RelayDialect, ResendName};
+use super::environment::Environment;
 use super::headings::RELAY;
 use super::layer::Layer;
+use super::origin::{ConfigError, Errors, Given};
 use super::row::Kind::{Bool, Choice, List, Number, Path as PathKind, Text};
 use super::row::{DAY_S, Row, Table, Value, number, seconds, words};
 use super::typed::{self, SettingValue, settings};
-use super::{ConfigError, Environment, Errors, Given, values};
+use super::values;
 
 /// The default of a duration, in seconds.
 fn default_s(of: fn(&RelayOptions) -> std::time::Duration) -> Value {

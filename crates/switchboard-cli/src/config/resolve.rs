@@ -7,15 +7,17 @@ use std::path::{Path, PathBuf};
 use switchboard::{Limits, SecretKeySource, ServerBuilder, Tls};
 
 use super::agents::{Surroundings, resolve_agents};
+use super::environment::Environment;
 use super::file_rights;
 use super::issuers::resolve_issuers;
 use super::layers::Layers;
+use super::origin::{ConfigError, ConfigErrors, Errors};
 use super::row::Table;
 use super::secrets::{
     api_key, hints_credentials, otlp, rules, secret_keys, shared_secret, signing_keys, signing_secrets, tokens,
 };
 use super::table::{ServerSettings, TlsSettings};
-use super::{Config, ConfigError, ConfigErrors, Environment, Errors, KEYS_NAME, KnownTls, Storage, listen};
+use super::{Config, KEYS_NAME, KnownTls, Storage, listen};
 
 /// How many tasks are kept in memory, where a million would take gigabytes.
 const MEMORY_TASKS_MAX: u64 = ServerBuilder::MEMORY_TASKS_MAX_DEFAULT as u64;

@@ -8,9 +8,11 @@ use switchboard::{
     ListError, Otlp, Rules, SecretKeySource, SecretKeys, SharedSecret, SigningKeys, SigningSecrets, Tokens,
 };
 
+use super::environment::Environment;
+use super::origin::{ConfigError, Given, Origin};
 use super::table::ServerSettings;
 use super::typed::Secret;
-use super::{ConfigError, Environment, Given, KnownSecrets, KnownTokens, Origin, listen};
+use super::{KnownSecrets, KnownTokens, listen};
 
 pub(super) fn tokens(server: &mut ServerSettings, folder: &Path) -> Result<Option<KnownTokens>, ConfigError> {
     if let Some(Secret(text)) = server.tokens.value.take() {

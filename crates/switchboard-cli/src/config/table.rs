@@ -14,11 +14,12 @@ use super::agent_table::{AGENTS, COMPAT, SKILLS};
 use super::choices::{Audit, Card, Dispatch, LogFormat, Synchronous};
 use super::headings::{ACCESS, ADDRESS, CONFIGURATION, ISSUER, RELAY, TASKS, TELEMETRY, WEBHOOKS};
 use super::layer::Layer;
+use super::origin::{Errors, Given};
 use super::relay::{RELAYS, upstream_url};
 use super::row::Kind::{Bool, Choice, List, Number, Path, Text};
 use super::row::{ANY, DAY_S, Kind, Row, Table, Value, WORDS, bytes, number, seconds, words};
 use super::typed::{self, Secret, SettingValue, settings};
-use super::{Errors, Given, values};
+use super::values;
 
 settings! {
     /// What `[server]` says.

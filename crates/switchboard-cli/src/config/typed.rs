@@ -12,8 +12,9 @@ use super::choices::{
     LogFormat, Recovery, RelayDialect, ResendName, Synchronous,
 };
 use super::layer::Layer;
+use super::listen;
+use super::origin::{Errors, Given, Origin};
 use super::row::{Row, Value};
-use super::{Errors, Given, Origin, listen};
 
 /// A type that a setting may have.
 pub(crate) trait SettingValue: Sized {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Event, Head, Inbound, Phase, WriteMode};
+use super::event::{Event, Head, Inbound, Phase, WriteMode};
 use crate::error::ProtocolError;
 use crate::model::{Artifact, ContextId, Json, Message, Part, TaskState, Timestamp, content_bytes, outweighs};
 

@@ -1,6 +1,8 @@
 //! A result of a task: one or more parts under an id that is unique within the task.
 
-use super::{ArtifactId, Json, Part};
+use super::ids::ArtifactId;
+use super::json::Json;
+use super::part::Part;
 
 /// A result of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The agent card: what an agent says about itself. Media types are called "modes", as in the spec.
 
-use super::{Json, SecurityRequirement, SecurityScheme};
+use super::json::Json;
+use super::security::{SecurityRequirement, SecurityScheme};
 
 /// What an agent says about itself: what it can do, and how it is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -3,7 +3,11 @@
 
 use std::sync::Arc;
 
-use super::{Artifact, ArtifactView, Message, Part, PartContent, Role, Task, TaskState, TaskView};
+use super::artifact::Artifact;
+use super::message::{Message, Role};
+use super::part::{Part, PartContent};
+use super::task::{Task, TaskState};
+use super::update::{ArtifactView, TaskView};
 
 /// The messages of a task. Once a task has completed, its artifacts are the last message; until then, and if it did not
 /// complete, the message of its status is.

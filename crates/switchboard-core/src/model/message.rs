@@ -1,6 +1,8 @@
 //! One thing said, by a user or by an agent.
 
-use super::{ContextId, Json, MessageId, Part, TaskId};
+use super::ids::{ContextId, MessageId, TaskId};
+use super::json::Json;
+use super::part::Part;
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::{Json, JsonError};
+use super::json::{Json, JsonError};
 
 /// One piece of a message or an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]

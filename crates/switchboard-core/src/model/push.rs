@@ -1,6 +1,6 @@
 //! Where a task's updates are to be posted.
 
-use super::{ConfigId, TaskId};
+use super::ids::{ConfigId, TaskId};
 
 /// One webhook of one task.
 #[derive(Clone, PartialEq, Eq)]

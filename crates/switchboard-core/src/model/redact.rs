@@ -9,7 +9,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::{AgentCard, AgentSkill, Artifact, Json, Message, Part, PushConfig, Task, TaskView, Update};
+use super::artifact::Artifact;
+use super::card::{AgentCard, AgentSkill};
+use super::json::Json;
+use super::message::Message;
+use super::part::Part;
+use super::push::PushConfig;
+use super::task::Task;
+use super::update::{TaskView, Update};
 
 /// Keys of metadata whose members are withheld, at any depth: credentials and names of users that callers pass along for
 /// the agent, and marks that only the server itself reads.

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use super::{Message, Update};
+use super::message::Message;
+use super::update::Update;
 
 /// What is done otherwise for clients of a dialect. Each field says what is so if it is true.
 #[derive(Debug)]

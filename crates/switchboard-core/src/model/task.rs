@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Artifact, ContextId, Dialect, Json, Message, TaskId, Timestamp};
+use super::artifact::Artifact;
+use super::dialect::Dialect;
+use super::ids::{ContextId, TaskId};
+use super::json::Json;
+use super::message::Message;
+use super::timestamp::Timestamp;
 
 /// The text for clients if the cause of a failure must not be shown.
 pub const FAILED_UNTOLD: &str = "The agent failed";

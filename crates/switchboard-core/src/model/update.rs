@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Artifact, ContextId, Json, Message, Task, TaskId, TaskStatus};
+use super::artifact::Artifact;
+use super::ids::{ContextId, TaskId};
+use super::json::Json;
+use super::message::Message;
+use super::task::{Task, TaskStatus};
 
 /// What a reader of a task is shown.
 #[derive(Clone, Debug, PartialEq)]

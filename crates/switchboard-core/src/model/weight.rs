@@ -3,7 +3,12 @@
 //! forms of all dialects, in JSON and in protobuf; limits on replies and frames use it. [`Measure::ABOUT`] is an
 //! estimate that is good enough to end a page or to bound a cache.
 
-use super::{Artifact, Json, Message, Part, PartContent, Task, Update};
+use super::artifact::Artifact;
+use super::json::Json;
+use super::message::Message;
+use super::part::{Part, PartContent};
+use super::task::Task;
+use super::update::Update;
 
 /// One way to measure.
 #[derive(Clone, Copy, Debug)]

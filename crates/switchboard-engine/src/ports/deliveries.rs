@@ -4,8 +4,8 @@
 use switchboard_core::call::BoxFuture;
 use switchboard_core::model::{ContextId, Dialect, PushConfig, TaskId, Timestamp};
 
-use super::Outbox;
 use super::common::{DeliveryKey, Scope, StoreError, TaskKey};
+use super::outbox::Outbox;
 
 /// The port for webhooks and deliveries, one of the four ports of a store.
 pub trait Deliveries: Send + Sync {

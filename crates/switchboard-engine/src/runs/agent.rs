@@ -11,7 +11,8 @@ use switchboard_core::call::{BoxFuture, Caller, Owner};
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, AgentName, Dialect, Json, Vocabulary};
 
-use super::{AgentError, Turn};
+use super::agent_error::AgentError;
+use super::turn::Turn;
 use crate::ports::store::Scope;
 use crate::ports::{Callee, CalleeError, Callees};
 use crate::state::runs::{FairSlots, RunCounters, Traits};

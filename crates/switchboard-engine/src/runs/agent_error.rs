@@ -9,7 +9,7 @@ use std::sync::Arc;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{FAILED_UNTOLD, Json, JsonError, Message, Task, TaskState};
 
-use super::AgentCallError;
+use super::call_error::AgentCallError;
 use crate::state::runs::{ErrorDetails, RunEnd};
 
 type Cause = Box<dyn Error + Send + Sync>;

@@ -15,8 +15,9 @@ use switchboard_core::lifecycle::{
 };
 use switchboard_core::model::{Artifact, ArtifactId, Json, Part, PartContent};
 
+use super::agent_error::TurnError;
+use super::turn::Turn;
 use super::turn::{Written, checkpoint_json};
-use super::{Turn, TurnError};
 use crate::ports::store::LoggedCommit;
 
 /// An artifact being written. The first chunk begins it, the others are appended.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::{Json, Measure, Message, Task, TaskId, TaskView, conversation};
 
-use super::Registered;
+use super::agent::Registered;
 use super::turn::Background;
 use crate::escaped::Escaped;
 use crate::ports::store::{ListQuery, Scope, StoredTask};

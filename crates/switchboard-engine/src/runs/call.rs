@@ -15,9 +15,10 @@ use switchboard_core::model::{Json, Message, Part, Role, Task, TaskId, TaskState
 use tokio::time::{sleep, timeout};
 
 use super::call_ending::{CALL_CANCEL_MAX, CallEnding, cancel_remote, end_call, hand_over};
+use super::call_error::AgentCallError;
 use super::callees::{caller, find_callee};
 use super::run_time::AT_MOST_KEY;
-use super::{AgentCallError, Turn};
+use super::turn::Turn;
 use crate::hops::Hops;
 use crate::ports::Callee;
 use crate::ports::calls::{CallRow, CallStatus, CallStep, INLINE_LOOK_MS};

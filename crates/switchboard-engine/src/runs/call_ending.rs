@@ -10,8 +10,8 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{TaskId, TraceContext};
 use tokio::time::timeout;
 
-use super::Turn;
 use super::callees::{caller, find_callee};
+use super::turn::Turn;
 use crate::ports::Callee;
 use crate::ports::calls::{CallRow, CallStep};
 use crate::ports::store::{StoreError, TaskKey};

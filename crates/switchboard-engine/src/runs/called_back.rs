@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_core::model::{TaskId, TaskState};
 
-use super::{AgentCallError, Turn};
+use super::call_error::AgentCallError;
+use super::turn::Turn;
 use crate::ports::calls::CallRow;
 
 /// The member of a message's metadata that says which call the message is the answer of. Callers do not see it.

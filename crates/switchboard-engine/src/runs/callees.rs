@@ -5,7 +5,7 @@ use std::sync::Arc;
 use switchboard_core::call::{Caller, Owner};
 use switchboard_core::model::TraceContext;
 
-use super::AgentCallError;
+use super::call_error::AgentCallError;
 use crate::ports::{Callee, CalleeError};
 use crate::state::EngineState;
 

@@ -15,10 +15,12 @@ use switchboard_core::lifecycle::{Command, Head, Inbound, RunCommand, TurnEnd};
 use switchboard_core::model::{AgentName, Message, Part, Role, TIMED_OUT, TaskState, Timestamp};
 use tokio::time::Instant;
 
+use super::agent::{Agents, LeftOver, Registered};
 use super::call_ending::cancel_calls;
+use super::run_slots::Begun;
 use super::run_time::queued_too_long;
 use super::runner::caught;
-use super::{Agents, Begun, LeftOver, Registered, Run, RunStart};
+use super::runner::{Run, RunStart};
 use crate::commit::WriteError;
 use crate::limits::Limits;
 use crate::ports::store::{DueRun, Release, StoreError, StoredTask, TaskKey};

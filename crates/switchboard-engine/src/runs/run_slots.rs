@@ -12,7 +12,8 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{Json, Measure, Message, Task, TaskState, content_bytes};
 use tokio_util::sync::CancellationToken;
 
-use super::{Registered, Turn};
+use super::agent::Registered;
+use super::turn::Turn;
 use crate::budget::{Budget, BudgetUse, Charge, OverBudget};
 use crate::state::EngineState;
 use crate::state::runs::{FairSlot, FairSlots};

@@ -15,12 +15,15 @@ use switchboard_core::lifecycle::{Command, RunCommand, TurnEnd};
 use switchboard_core::model::{FAILED_UNTOLD, Part, TIMED_OUT, Timestamp};
 use tokio_util::sync::CancellationToken;
 
+use super::agent::{AgentFuture, Registered};
+use super::agent_error::AgentError;
 use super::agent_error::mark_invalid_response;
+use super::run_slots::RunHold;
 use super::run_slots::{Begun, RunSlot, Waited};
 use super::run_time::end_pause_in_time;
 use super::run_time::queued_too_long;
 use super::turn::TurnStart;
-use super::{AgentError, AgentFuture, Background, Registered, RunHold, Turn};
+use super::turn::{Background, Turn};
 use crate::commit::WriteError;
 use crate::escaped::Escaped;
 use crate::ports::store::StoredTask;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use switchboard_core::model::{TaskId, TaskState};
 
-use super::Agents;
+use super::agent::Agents;
 use super::recovery::{ClaimedRun, End, end_run, resume_claimed};
 use super::run_time::queued_too_long;
 use crate::ports::store::{DueRun, Scope, StoreError};

@@ -17,7 +17,7 @@ use switchboard_core::lifecycle::Phase;
 use switchboard_core::model::Timestamp;
 use tokio::time::{Instant, sleep};
 
-use super::Agents;
+use super::agent::Agents;
 use super::recovery::{ClaimedRun, UnservedAgents, resume_claimed};
 use crate::ports::store::{DueRun, StoreError};
 use crate::state::EngineState;

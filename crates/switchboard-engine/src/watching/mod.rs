@@ -9,5 +9,5 @@ mod waiting;
 
 pub(crate) use catching_up::{Listener, catch_up_forever};
 pub(crate) use resume::{follow, replay, resume, resume_turn, shorten};
-pub(crate) use subscription::{Finished, Following, Subscription, frames, snapshot, snapshot_at};
+pub(crate) use subscription::{Finished, Following, Subscription, frames, snapshot};
 pub(crate) use waiting::{Until, drive_until_settled, drive_until_written, wait_until};

@@ -10,7 +10,7 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::lifecycle::StreamKind;
 use switchboard_core::model::{TaskId, TaskView, Update};
 
-use super::{Following, Subscription, frames, snapshot_at};
+use super::subscription::{Following, Subscription, frames, snapshot_at};
 use crate::ports::store::{Accepted, AcceptedTask, Scope, StoreError, StoredTask};
 use crate::state::EngineState;
 

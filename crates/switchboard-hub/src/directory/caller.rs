@@ -6,7 +6,7 @@ use switchboard::SharedSecret;
 use switchboard::call::Owner;
 use switchboard::client::{Credentials, SignedTokens};
 
-use super::DirectoryEntry;
+use super::entry::DirectoryEntry;
 
 /// What this program signs the tokens with that it shows to apps of its workspace: the shared secret (`A2A_SECRET`), and the organization
 /// of its users. A token names the user whom the call is for (`sub`) and the organization (`org_domain`).

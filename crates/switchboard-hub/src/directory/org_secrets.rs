@@ -11,7 +11,9 @@ use switchboard::outbound::{AddressPolicy, BuildError, Client, RequestLimits};
 use switchboard::{OrgPeers, OrgSecretPush, OrgSecretPushed};
 use tokio::sync::OnceCell;
 
-use super::{Directory, DirectoryEntry, Sources};
+use super::Directory;
+use super::entry::DirectoryEntry;
+use super::sources::Sources;
 
 /// Where an app takes secrets, below its address.
 const RECEIVE_PATH: &str = "/_agent-native/org/a2a-secret/receive";

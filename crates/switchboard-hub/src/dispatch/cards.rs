@@ -13,7 +13,8 @@ use switchboard::model::AgentCard;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::{Candidate, Targets};
+use super::Targets;
+use super::ranking::Candidate;
 use crate::directory::{Directory, DirectoryEntry};
 
 /// How long the cards of a directory are taken to be up to date.

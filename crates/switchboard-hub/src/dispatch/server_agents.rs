@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use switchboard::call::BoxFuture;
 use switchboard::{AgentError, LeftOver, Traits, Turn};
 
-use super::{Candidate, DirectoryCards, DirectoryRelays, Forward, Targets};
+use super::cards::DirectoryCards;
+use super::ranking::Candidate;
+use super::relays::DirectoryRelays;
+use super::{Forward, Targets};
 use crate::hops::Hop;
 use crate::relay::{ChosenUpstream, Relay, RelayOptions, cancel_passed_on_here, pass_on_here, passed_on_to};
 

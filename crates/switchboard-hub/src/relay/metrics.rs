@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use super::RelayHandle;
 use super::breaker::BreakerState;
+use super::handle::RelayHandle;
 
 /// Appends the families about these relays, each under the name of its agent, in Prometheus' text form.
 pub fn write_metrics(out: &mut String, relays: &[(String, RelayHandle)]) {

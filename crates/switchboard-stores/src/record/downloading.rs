@@ -8,7 +8,9 @@ use switchboard_core::model::ArtifactId;
 use switchboard_engine::ports::download::{ArtifactCursor, ArtifactPiece, ReadPosition, StoredArtifact};
 use switchboard_engine::ports::store::{StoreError, TaskKey};
 
-use super::{StoredPart, Write, decode_writes, missing, signed, unsigned};
+use super::folding::{missing, signed, unsigned};
+use super::form::StoredPart;
+use super::writes::{Write, decode_writes};
 
 /// How many positions are recorded of one artifact, and how far apart they are at least.
 const PLACES_MAX: u64 = 1024;

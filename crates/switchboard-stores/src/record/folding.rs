@@ -9,7 +9,7 @@ use switchboard_engine::ports::store::{
     Accepted, AcceptedTask, ListQuery, StoreError, StoredTask, TaskKey, newest_status,
 };
 
-use super::{Contents, ParsedCommit};
+use super::codec::{Contents, ParsedCommit};
 
 /// The heads of the chains of commits that a reader must fold, newest first. Each log row points to the next commit of its
 /// chain.

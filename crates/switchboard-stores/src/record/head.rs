@@ -7,7 +7,7 @@ use switchboard_core::lifecycle::{ArtifactHead, AtCheckpoint, Head, Phase};
 use switchboard_core::model::{AgentName, TaskState, Timestamp};
 use switchboard_engine::ports::store::StoreError;
 
-use super::{signed, unsigned};
+use super::folding::{signed, unsigned};
 use crate::checksum::Checksum;
 
 /// The columns of a head. Its agent is not among them, because it belongs to the scope of the task.

@@ -8,7 +8,8 @@ use switchboard_core::model::{Artifact, ArtifactId};
 use switchboard_engine::ports::outline::{self, Outline, OutlinedPart, PARTS_APART_MAX};
 use switchboard_engine::ports::store::{StoreError, StoredTask};
 
-use super::{ChunkSource, Write};
+use super::chunking::ChunkSource;
+use super::writes::Write;
 
 /// How many commits, and bytes of records, are examined for one task. What is not found within them is left out.
 const WRITES_MAX: usize = 65_536;

@@ -7,7 +7,7 @@ use switchboard_engine::ports::store::{
     ListCursor, ListPage, ListQuery, LogPage, LoggedCommit, StoreError, StoredTask,
 };
 
-use super::unsigned;
+use super::folding::unsigned;
 
 /// A page that is being read, from the oldest commit on.
 pub(crate) struct Paging {

@@ -7,8 +7,9 @@ use std::time::Duration;
 use switchboard_core::model::{Task, TaskId};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::Client;
+use super::credentials::Credentials;
 use super::negotiation::Form;
-use super::{Client, Credentials};
 use crate::agent_client::AgentClient;
 use crate::call_error::CallError;
 

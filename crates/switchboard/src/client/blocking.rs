@@ -14,7 +14,10 @@ use switchboard_core::dialect::Dialect;
 use switchboard_core::model::{AgentCard, ConfigId, Message, PushConfig, Task, TaskId};
 use tokio::sync::mpsc as queue;
 
-use super::{CallTextOptions, Credentials, DiscoveredCard, Invocation, InvokeOptions};
+use super::call_text::CallTextOptions;
+use super::credentials::Credentials;
+use super::discovered_card::DiscoveredCard;
+use super::invoke::{Invocation, InvokeOptions};
 use crate::agent_client::AgentClient as AsyncAgentClient;
 use crate::call_agent::{Sent, Spoken};
 use crate::call_error::{CallError, CallErrorKind};

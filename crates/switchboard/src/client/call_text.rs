@@ -7,10 +7,11 @@ use switchboard_core::dialect::Dialect;
 use switchboard_core::model::{Message, Part, Role, TaskState};
 use tokio::time::{Instant, timeout_at};
 
+use super::Client;
 use super::asking::{Asking, Looks};
+use super::credentials::Credentials;
 use super::negotiation::Form;
 use super::task_result::{said, status_text};
-use super::{Client, Credentials};
 use crate::agent_client::AgentClient;
 use crate::call_agent::Sent;
 use crate::call_error::{CallError, CallErrorKind};

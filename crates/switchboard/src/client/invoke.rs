@@ -8,10 +8,11 @@ use switchboard_core::dialect::Dialect;
 use switchboard_core::model::{Json, Message, Part, Role, TaskId, TaskState};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use super::Client;
 use super::asking::{Asking, Looks};
+use super::credentials::Credentials;
 use super::negotiation::Form;
 use super::task_result::said;
-use super::{Client, Credentials};
 use crate::agent_client::AgentClient;
 use crate::call_agent::Sent;
 use crate::call_error::CallError;

@@ -4,10 +4,12 @@
 use expect_test::expect_file;
 
 use super::load;
+use crate::config::AgentSettings;
 use crate::config::headings::HEADINGS;
+use crate::config::layer::Layer;
+use crate::config::origin::Errors;
 use crate::config::row::{Default, Kind, Row, Table};
 use crate::config::table::{self, ServerSettings, TlsSettings};
-use crate::config::{AgentSettings, Errors, layer::Layer};
 
 const BEGIN: &str = "<!-- Every setting, from crates/switchboard-cli/src/config/table.rs. Do not edit: \
                      UPDATE_EXPECT=1 cargo test -p switchboard-cli reference -->\n";

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{write_array, write_str};
+use super::write::{write_array, write_str};
 
 /// Writes an object with the members of both, those of `first` in front. Where both have a member, objects are merged
 /// likewise, lists of the same length item by item, and of anything else the first is kept. Both must be JSON that this

@@ -6,7 +6,7 @@ use std::fmt::Arguments;
 
 use serde::Deserialize;
 
-use super::{Int, LIST_ITEMS_KEPT, LazyMember, List, ParseFault, Raw, Text, excerpt, parse_object};
+use super::read::{Int, LIST_ITEMS_KEPT, LazyMember, List, ParseFault, Raw, Text, excerpt, parse_object};
 use crate::call::Request;
 use crate::error::{ProtocolError, Violation};
 use crate::model::{Json, JsonLimits, Timestamp};

@@ -25,8 +25,9 @@ use tokio_util::sync::CancellationToken;
 
 pub use pass_on::PassedOn;
 
+use super::agent_error::AgentError;
+use super::call_error::AgentCallError;
 use super::turn_state::{TurnCalls, WorkTime};
-use super::{AgentCallError, AgentError};
 use crate::commit::Stage;
 use crate::ports::store::TaskKey;
 use crate::ports::trace::{SpanKind, attribute};

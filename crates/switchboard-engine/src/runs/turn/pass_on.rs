@@ -11,7 +11,7 @@ use switchboard_core::model::{ArtifactId, ArtifactUpdate, Message, StatusUpdate,
 use super::Turn;
 use super::writes::checkpoint_json;
 use crate::commit::WriteError;
-use crate::runs::TurnError;
+use crate::runs::agent_error::TurnError;
 
 /// An update of another agent's task that is [passed on](Turn::pass_on).
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ use switchboard_core::model::{Artifact, ArtifactId, Json, Message, Part, Role, T
 use super::Turn;
 use crate::commit::{Stage, WriteError};
 use crate::ports::store::OverStorage;
-use crate::runs::TurnError;
+use crate::runs::agent_error::TurnError;
 use crate::state::runs::RunEnd;
 
 /// A write of the agent. One that is kept in the stage is done already. The others are boxed, because an agent's future reserves memory

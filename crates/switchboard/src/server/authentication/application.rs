@@ -8,8 +8,9 @@ use http::request::Parts;
 use switchboard_core::call::BoxFuture;
 use switchboard_core::error::ProtocolError;
 
+use super::identity::Identity;
 use super::schemes::SchemeSet;
-use super::{BEARER_CHALLENGE, Identified, Identity};
+use super::{BEARER_CHALLENGE, Identified};
 
 /// Decides who calls, in place of static tokens: the login of the application that the server is part of. Set by
 /// [`ServerBuilder::authenticate`](crate::ServerBuilder::authenticate).

@@ -8,7 +8,7 @@ use rustls::pki_types::CertificateDer;
 use switchboard_core::model::Timestamp;
 use webpki::EndEntityCert;
 
-use super::Identity;
+use super::identity::Identity;
 use crate::jwt::is_name;
 
 /// Who vouches for the callers: the authority that the operator has named.

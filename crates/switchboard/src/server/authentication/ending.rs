@@ -13,7 +13,7 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::supervisor::{PollWhenWoken, poll_when_woken};
 use tokio::time::sleep;
 
-use super::Identity;
+use super::identity::Identity;
 use super::identity::Revocation;
 
 /// Told with which refusal a stream is ended whose answer had begun.

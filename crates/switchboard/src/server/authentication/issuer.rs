@@ -10,8 +10,8 @@ use std::time::Duration;
 use switchboard_core::model::{SecurityScheme, Timestamp};
 use switchboard_engine::ports::audit::AuditEvent;
 
-use super::Identity;
 use super::claims::Claims;
+use super::identity::Identity;
 use super::key_set::{FoundKeys, KEY_SET_BYTES_MAX, KeySet, KeySource, check_key_url, discovery_url, read_keys};
 use crate::jwt::{Unverified, has_audience, is_name, seconds, words};
 use crate::public_keys::{Algorithm, Key, KeyError};

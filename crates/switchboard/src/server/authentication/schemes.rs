@@ -6,7 +6,7 @@ use switchboard_core::call::Request;
 use switchboard_core::error::ProtocolError;
 use switchboard_core::model::{AgentCard, AgentSkill, Json, SecurityRequirement, SecurityScheme};
 
-use super::Identity;
+use super::identity::Identity;
 
 /// A set of schemes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

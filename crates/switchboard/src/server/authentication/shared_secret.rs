@@ -17,8 +17,8 @@ use switchboard_core::model::Timestamp;
 use switchboard_engine::ports::Clock as _;
 use switchboard_engine::system::SystemClock;
 
-use super::Identity;
 use super::claims::Text;
+use super::identity::Identity;
 use super::identity::Revocation;
 use super::org_secrets::{KnownSecrets, OrgSecrets, OrgSignature, SECRET_BYTES_MIN, TokenKey, check_secret};
 use crate::jwt::{Unverified, has_audience, is_name, seconds};

@@ -11,7 +11,7 @@ use switchboard_engine::id_hash::SeededHash;
 use switchboard_engine::ports::audit::AuditEvent;
 use switchboard_engine::sha256::sha256;
 
-use super::Identity;
+use super::identity::Identity;
 use super::identity::Revocation;
 use super::verified::is_equal;
 use crate::reloaded::{ListError, ListOfLines, ReloadedList, reloads_by_itself};

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use switchboard_core::model::Timestamp;
 use switchboard_engine::id_hash::{IdHash, SeededHash};
 
-use super::Identity;
+use super::identity::Identity;
 use super::schemes::SchemeSet;
 
 /// Threads that serve requests at the same time rarely meet at the same shard.

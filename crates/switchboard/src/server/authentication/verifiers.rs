@@ -15,13 +15,16 @@ use switchboard_core::model::{SecurityRequirement, SecurityScheme, Timestamp};
 use switchboard_engine::ports::Clock;
 use switchboard_engine::system::SystemClock;
 
+use super::certificate::ClientCertificate;
 use super::claims::Claims;
+use super::identity::Identity;
 use super::issuer::{Issuer, TrustedIssuer, Verdict};
 use super::key_set::KeySet;
 use super::schemes::{SchemeSet, Schemes, lacks_scope};
 use super::shared_secret::{SharedSecret, SignedCaller};
+use super::tokens::Tokens;
 use super::verified::{Hashed, Verified, VerifiedTokens};
-use super::{BEARER_CHALLENGE, BEARER_HINT, ClientCertificate, Identified, Identity, Tokens, unauthenticated};
+use super::{BEARER_CHALLENGE, BEARER_HINT, Identified, unauthenticated};
 use crate::jwt::Unverified;
 use crate::reloaded::Reload;
 use crate::server::uri::query_pairs;
