@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
+#[cfg(feature = "client")]
 use http::Extensions;
 use switchboard_core::call::{BoxFuture, Caller, Frame, Reply, Request};
 use switchboard_core::model::{AgentCard, Message, Task};
@@ -17,6 +18,7 @@ pub(crate) struct CallOptions {
     /// From the beginning of a call to its result, attempts and pauses included.
     pub(crate) deadline: Option<Duration>,
     /// What only some ways to an agent know of, by type; others pass over it.
+    #[cfg(feature = "client")]
     pub(crate) extensions: Extensions,
 }
 

@@ -19,22 +19,25 @@ pub(crate) use call::{CallColumns, decode_call, encode_call};
 #[cfg(feature = "postgres")]
 pub(crate) use chunking::Chunk as StoredChunk;
 pub(crate) use chunking::ChunkSource;
+#[cfg(feature = "postgres")]
+pub(crate) use codec::Contents;
 #[cfg(all(feature = "sqlite", feature = "postgres"))]
 pub(crate) use codec::renumber;
-pub(crate) use codec::{
-    Contents, Encoded, ParsedCommit, Want, decode, encode, is_only_checkpoint_and_artifacts, sets_status,
-};
+pub(crate) use codec::{Encoded, ParsedCommit, Want, decode, encode, is_only_checkpoint_and_artifacts, sets_status};
 pub(crate) use downloading::{Opening, Reading};
 #[cfg(feature = "postgres")]
 pub(crate) use folding::OnChains;
 pub(crate) use folding::{Accepting, Chains, Folding, HistoryBounds, missing, signed, unsigned};
+#[cfg(feature = "postgres")]
 pub(crate) use form::StoredPart;
 pub(crate) use head::{
     HeadColumns, encode_artifacts, phase_from_number, phase_number, state_from_number, state_number,
 };
 pub(crate) use outlining::{Gathering, OutlinedWrite, make_earlier, too_large};
 pub(crate) use paging::{ListPaging, Paging};
-pub(crate) use writes::{Write, decode_writes};
+#[cfg(feature = "postgres")]
+pub(crate) use writes::Write;
+pub(crate) use writes::decode_writes;
 
 /// The number of the form that is written. A reader refuses numbers it does not know.
 pub(crate) const FORMAT: u32 = 1;

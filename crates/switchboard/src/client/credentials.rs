@@ -11,8 +11,7 @@ use http::header::{AUTHORIZATION, COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use switchboard_core::model::{AgentCard, SecurityRequirement, SecurityScheme};
 
-use super::Shared;
-use super::http::Named;
+use super::http::{Http, Named};
 use super::oauth::{OAuthClient, StoredToken, TokenSource};
 use super::signed_token::SignedTokens;
 use super::wall_clock;
@@ -308,13 +307,13 @@ impl Prover {
     }
 
     /// What to send now.
-    pub(super) async fn proof(&self, shared: &Shared) -> Result<Proof, CallError> {
-        self.proof_without(shared, None).await
+    pub(super) async fn proof(&self, http: &Http) -> Result<Proof, CallError> {
+        self.proof_without(http, None).await
     }
 
-    async fn proof_without(&self, shared: &Shared, refused: Option<&str>) -> Result<Proof, CallError> {
+    async fn proof_without(&self, http: &Http, refused: Option<&str>) -> Result<Proof, CallError> {
         let Self { credentials, card, named, .. } = self;
-        let asked = Asked { card, has_certificate: shared.has_certificate };
+        let asked = Asked { card, has_certificate: http.has_certificate };
         let given = credentials.for_card(&asked, credentials.bearer.as_deref())?;
         if !given.asks_for_bearer {
             return Ok(given);
@@ -326,7 +325,7 @@ impl Prover {
         }
         if let Some(source) = &credentials.oauth {
             // Boxed, so that the futures of calls without such a token stay small.
-            let token = Box::pin(source.token(shared, card, named, refused)).await?;
+            let token = Box::pin(source.token(http, card, named, refused)).await?;
             let proof = credentials.for_card(&asked, Some(&token))?;
             return Ok(Proof { made: Made::Issued { token, is_renewed: refused.is_some() }, ..proof });
         }
@@ -341,7 +340,7 @@ impl Prover {
     }
 
     /// What to send after the agent refused a proof; none if there is nothing else to show.
-    pub(super) async fn after_refusal(&self, shared: &Shared, refused: &Proof) -> Result<Option<Proof>, CallError> {
+    pub(super) async fn after_refusal(&self, http: &Http, refused: &Proof) -> Result<Option<Proof>, CallError> {
         let Credentials { bearer, signed, oauth, .. } = &self.credentials;
         match &refused.made {
             Made::Given => Ok(None),
@@ -352,12 +351,12 @@ impl Prover {
                     return Ok(None);
                 }
                 self.attempt.store(next, Ordering::Relaxed);
-                self.proof(shared).await.map(Some)
+                self.proof(http).await.map(Some)
             }
             // One refusal may mean that the token was withdrawn; a second one, that no token will do.
             Made::Issued { token, is_renewed } => match oauth {
                 Some(source) if !is_renewed && source.can_renew() => {
-                    self.proof_without(shared, Some(token)).await.map(Some)
+                    self.proof_without(http, Some(token)).await.map(Some)
                 }
                 Some(_) | None => Ok(None),
             },

@@ -1,9 +1,10 @@
-//! From what the user names (a base URL, the URL of a card, a file, or the card itself) to an agent card.
+//! From what the user names (a base URL, the URL of a card, a file, or the card itself) to an agent card; and what all agents of a client
+//! share ([`Shared`]), by which cards are found.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use http::header::{ACCEPT, IF_MODIFIED_SINCE, IF_NONE_MATCH};
@@ -11,12 +12,13 @@ use http::{HeaderValue, Request, StatusCode};
 use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
-use super::Shared;
 use super::bindings::A2A_VERSION;
-use super::card_cache::{Keeping, Known, Validators};
-use super::credentials::{Proof, Prover};
+use super::card_cache::{CardCache, Keeping, Known, Validators};
+use super::credentials::{Credentials, Proof, Prover};
 use super::discovered_card::{CardReference, DiscoveredCard};
-use super::http::{Named, read};
+use super::http::{Http, Named, read};
+use super::retry::RetryPolicy;
+use super::signature::SignatureChecks;
 use crate::call_error::{CallError, CallErrorKind};
 use crate::outbound::{RequestLimits, check_url};
 
@@ -51,7 +53,42 @@ impl Fetches {
     }
 }
 
+/// What all agents of a client share.
+pub(super) struct Shared {
+    pub(super) http: Http,
+    pub(super) cards: CardCache,
+    fetches: Fetches,
+    pub(super) signatures: SignatureChecks,
+    pub(super) credentials: Credentials,
+    pub(super) retry: RetryPolicy,
+    /// The version that cards are asked for in, if one is preferred.
+    card_version: Option<HeaderValue>,
+    /// The same under the stricter rule about addresses, once it was asked for.
+    strict: OnceLock<Arc<Self>>,
+}
+
 impl Shared {
+    pub(super) fn new(
+        http: Http,
+        signatures: SignatureChecks,
+        credentials: Credentials,
+        retry: RetryPolicy,
+        card_version: Option<HeaderValue>,
+    ) -> Self {
+        let cards = CardCache::new(http.limits.cards_max);
+        let (fetches, strict) = (Fetches::default(), OnceLock::new());
+        Self { http, cards, fetches, signatures, credentials, retry, card_version, strict }
+    }
+
+    /// The same, for which no address is allowed because the user named it. Cards are its own.
+    pub(super) fn strict(&self) -> &Arc<Self> {
+        self.strict.get_or_init(|| {
+            let (http, signatures) = (self.http.strict(), self.signatures.renewed());
+            let (credentials, retry) = (self.credentials.clone(), self.retry.clone());
+            Arc::new(Self::new(http, signatures, credentials, retry, self.card_version.clone()))
+        })
+    }
+
     pub(super) async fn discover(&self, reference: &CardReference) -> Result<Arc<DiscoveredCard>, CallError> {
         match reference {
             CardReference::Inline(json) => self.read_card(Bytes::copy_from_slice(json.as_bytes()), None),
@@ -147,7 +184,7 @@ impl Shared {
             Err(error) if error.http_status() == Some(401) && !self.credentials.is_empty() => {
                 // Nothing says yet in which form they are asked for, nor where tokens are issued.
                 let prover = Prover::new(self.credentials.clone(), Arc::default(), named.clone());
-                match prover.proof(self).await {
+                match prover.proof(&self.http).await {
                     Ok(proof) => self.fetch_once(url, named, known, Some(&proof)).await,
                     Err(_) => Err(error),
                 }
@@ -177,8 +214,8 @@ impl Shared {
             headers.extend(proof.headers.clone());
         }
         let mut limits = RequestLimits::default();
-        limits.total = Some(self.limits.call);
-        limits.body_bytes_max = Some(self.limits.card_bytes_max);
+        limits.total = Some(self.http.limits.call);
+        limits.body_bytes_max = Some(self.http.limits.card_bytes_max);
         let answer = self.http.send(|| Ok(request.clone()), &limits, named, true).await?;
         let (head, mut body) = answer.into_parts();
         if head.status == StatusCode::NOT_MODIFIED && known.is_some() {
@@ -196,8 +233,8 @@ impl Shared {
         let mut request = Request::new(Bytes::new());
         *request.uri_mut() = check_url(url).map_err(|why| CallError::new(CallErrorKind::InvalidRequest, why))?;
         let mut limits = RequestLimits::default();
-        limits.total = Some(self.limits.send);
-        limits.body_bytes_max = Some(self.limits.reply_bytes_max);
+        limits.total = Some(self.http.limits.send);
+        limits.body_bytes_max = Some(self.http.limits.reply_bytes_max);
         let answer = self.http.send(|| Ok(request.clone()), &limits, named, true).await?;
         let (head, mut body) = answer.into_parts();
         if !head.status.is_success() {
@@ -209,7 +246,7 @@ impl Shared {
 
     fn read_card(&self, json: Bytes, url: Option<String>) -> Result<Arc<DiscoveredCard>, CallError> {
         let at = url.clone().unwrap_or_else(|| "the card".to_owned());
-        let read = DiscoveredCard::read(json, url, &self.limits.decode);
+        let read = DiscoveredCard::read(json, url, &self.http.limits.decode);
         read.map(Arc::new).map_err(|error| CallError::invalid_answer(format!("{at} is no agent card: {error}")))
     }
 
@@ -219,7 +256,7 @@ impl Shared {
         };
         let file = tokio::fs::File::open(path).await.map_err(|error| unread(&error))?;
         let mut json = Vec::new();
-        let max = self.limits.card_bytes_max;
+        let max = self.http.limits.card_bytes_max;
         file.take(max + 1).read_to_end(&mut json).await.map_err(|error| unread(&error))?;
         if json.len() as u64 > max {
             return Err(unread(&format!("it is larger than {max} bytes")));

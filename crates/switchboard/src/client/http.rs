@@ -8,6 +8,7 @@ use http::uri::{Authority, Scheme};
 use http::{Method, Request, Response, Uri};
 
 use super::interceptor::{Interceptors, Received, Watch};
+use super::limits::ClientLimits;
 use crate::call_error::CallError;
 use crate::outbound::{self, AddressPolicy, Body, BuildError, Repeat, RequestLimits, Trust, redirect_target, retarget};
 
@@ -24,6 +25,9 @@ pub(super) struct Http {
     /// For everything else.
     foreign: outbound::Client,
     pub(super) interceptors: Interceptors,
+    pub(super) limits: ClientLimits,
+    /// Whether servers that ask for a certificate are shown one.
+    pub(super) has_certificate: bool,
 }
 
 /// Which addresses the user has named.
@@ -78,9 +82,21 @@ impl Named {
 }
 
 impl Http {
-    pub(super) fn new(policy: AddressPolicy, trust: Trust, interceptors: Interceptors) -> Result<Self, BuildError> {
+    pub(super) fn new(
+        policy: AddressPolicy,
+        trust: Trust,
+        interceptors: Interceptors,
+        limits: ClientLimits,
+    ) -> Result<Self, BuildError> {
+        let has_certificate = trust.has_client_certificate();
         let client = |policy| outbound::Client::builder().policy(policy).trust(trust.clone()).build();
-        Ok(Self { named: client(AddressPolicy::any())?, foreign: client(policy)?, interceptors })
+        Ok(Self {
+            named: client(AddressPolicy::any())?,
+            foreign: client(policy)?,
+            interceptors,
+            limits,
+            has_certificate,
+        })
     }
 
     /// The same, under the policy for foreign addresses everywhere.

@@ -73,7 +73,7 @@ mod webhook_receiver;
 mod webhook_tokens;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use ::http::HeaderValue;
 use bytes::Bytes;
@@ -87,10 +87,9 @@ use crate::call_error::{CallError, CallErrorKind};
 use crate::outbound::{AddressPolicy, BuildError, Trust};
 use crate::protocol_binding::ProtocolBinding;
 pub use call_text::CallTextOptions;
-use card_cache::CardCache;
 pub use credentials::Credentials;
 pub use discovered_card::{CardReference, DiscoveredCard};
-use discovery::Fetches;
+use discovery::Shared;
 use http::Http;
 use interceptor::Interceptors;
 pub use interceptor::{Interceptor, Observed, OutgoingRequest, Received};
@@ -101,7 +100,7 @@ pub use oauth::{AuthorizationLogin, DeviceLogin, DevicePoll, OAuthClient, OAuthL
 use remote::Remote;
 use remote_agent::RemoteAgent;
 pub use retry::RetryPolicy;
-use signature::KeySets;
+use signature::SignatureChecks;
 pub use signature::{CardKeys, KeyError, SignatureStatus};
 pub use signed_token::SignedTokens;
 pub use task_result::TaskResult;
@@ -122,45 +121,6 @@ pub fn new_message_id() -> MessageId {
 pub struct Client {
     shared: Arc<Shared>,
     preferences: Preferences,
-}
-
-/// What all agents of a client share.
-struct Shared {
-    http: Http,
-    /// Whether servers that ask for a certificate are shown one.
-    has_certificate: bool,
-    cards: CardCache,
-    fetches: Fetches,
-    card_keys: CardKeys,
-    key_sets: KeySets,
-    requires_signed_cards: bool,
-    credentials: Credentials,
-    retry: RetryPolicy,
-    limits: ClientLimits,
-    /// The version that cards are asked for in, if one is preferred.
-    card_version: Option<HeaderValue>,
-    /// The same under the stricter rule about addresses, once it was asked for.
-    strict: OnceLock<Arc<Shared>>,
-}
-
-impl Shared {
-    /// The same, for which no address is allowed because the user named it. Cards are its own.
-    fn strict(&self) -> Self {
-        Self {
-            http: self.http.strict(),
-            has_certificate: self.has_certificate,
-            cards: CardCache::new(self.limits.cards_max),
-            fetches: Fetches::default(),
-            card_keys: self.card_keys.clone(),
-            key_sets: KeySets::default(),
-            requires_signed_cards: self.requires_signed_cards,
-            credentials: self.credentials.clone(),
-            retry: self.retry.clone(),
-            limits: self.limits.clone(),
-            card_version: self.card_version.clone(),
-            strict: OnceLock::new(),
-        }
-    }
 }
 
 impl fmt::Debug for Client {
@@ -296,25 +256,11 @@ impl ClientBuilder {
             card_keys,
             requires_signed_cards,
         } = self;
-        let has_certificate = trust.has_client_certificate();
-        let http = Http::new(policy, trust, Interceptors::new(interceptors))?;
-        let cards = CardCache::new(limits.cards_max);
+        let http = Http::new(policy, trust, Interceptors::new(interceptors), limits)?;
         let card_version = preferences.versions.iter().flatten().next();
         let card_version = card_version.and_then(|version| HeaderValue::from_str(version).ok());
-        let shared = Shared {
-            http,
-            has_certificate,
-            cards,
-            fetches: Fetches::default(),
-            card_keys,
-            key_sets: KeySets::default(),
-            requires_signed_cards,
-            credentials,
-            retry,
-            limits,
-            card_version,
-            strict: OnceLock::new(),
-        };
+        let signatures = SignatureChecks::new(card_keys, requires_signed_cards);
+        let shared = Shared::new(http, signatures, credentials, retry, card_version);
         Ok(Client { shared: Arc::new(shared), preferences })
     }
 }
@@ -363,7 +309,7 @@ impl Client {
         dialect: Option<Dialect>,
     ) -> Result<(AgentClient, Form), CallError> {
         let found = self.shared.discover(reference).await?;
-        self.shared.check_signature(&found).await?;
+        self.shared.signatures.check(&self.shared.http, &found).await?;
         let targets = targets(&found, reference, dialect, &self.preferences)?;
         let form = targets.first().map(|target| target.form);
         let form = form.ok_or_else(|| CallError::invalid_answer("the agent has no address"))?;
@@ -389,11 +335,7 @@ impl Client {
     /// cards of its own.
     #[must_use]
     pub fn strict_addresses(&self) -> Self {
-        let strict = self.shared.strict.get_or_init(|| {
-            let strict = self.shared.strict();
-            Arc::new(strict)
-        });
-        Self { shared: strict.clone(), preferences: self.preferences.clone() }
+        Self { shared: self.shared.strict().clone(), preferences: self.preferences.clone() }
     }
 
     /// The card of an agent, which is named as for [`Client::agent`]. It is kept for as long as HTTP allows, and for five minutes
@@ -437,13 +379,13 @@ impl Client {
     /// What the signatures of a card show, by the keys of [`ClientBuilder::card_keys`]. Keys that a signature names are fetched where
     /// their host is trusted.
     pub async fn signature_status(&self, card: &DiscoveredCard) -> SignatureStatus {
-        self.shared.signature_status(card).await
+        self.shared.signatures.status(&self.shared.http, card).await
     }
 
     /// The same for the card that [`AgentClient::extended_card`] gives. Its signatures are checked on the card as it was understood: one
     /// that covers members which A2A does not have is not verified.
     pub async fn extended_signature_status(&self, card: &AgentCard) -> SignatureStatus {
-        self.shared.extended_signature_status(card).await
+        self.shared.signatures.extended_status(&self.shared.http, card).await
     }
 
     /// A login at the authorization server that the card of an agent names, for an application that is known there. The agent is named as
@@ -476,8 +418,8 @@ impl Client {
     /// As of [`Client::login`].
     pub async fn login_at(&self, reference: &CardReference, application: OAuthClient) -> Result<OAuthLogin, CallError> {
         let found = self.shared.discover(reference).await?;
-        self.shared.check_signature(&found).await?;
-        Ok(OAuthLogin::new(self.shared.clone(), found.card().clone(), reference.named(), application))
+        self.shared.signatures.check(&self.shared.http, &found).await?;
+        Ok(OAuthLogin::new(self.shared.http.clone(), found.card().clone(), reference.named(), application))
     }
 
     /// Forgets all cards, so that the next call for one fetches it.

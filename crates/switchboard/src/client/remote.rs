@@ -9,10 +9,10 @@ use switchboard_core::dialect::Dialect;
 use switchboard_core::model::{AgentCard, PartContent};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::Shared;
 use super::bindings::{Answered, Exchange, Failure};
 use super::credentials::{Proof, Prover};
 use super::discovered_card::{CardReference, DiscoveredCard};
+use super::discovery::Shared;
 use super::http::Named;
 use super::negotiation::{Form, Target};
 use super::retry::{Verdict, leaves_open};
@@ -64,8 +64,8 @@ impl Remote {
 
     pub(super) fn usual_limit(&self, request: &Request) -> Duration {
         match request {
-            Request::SendMessage(_) => self.shared.limits.send,
-            _ => self.shared.limits.call,
+            Request::SendMessage(_) => self.shared.http.limits.send,
+            _ => self.shared.http.limits.call,
         }
     }
 
@@ -135,7 +135,7 @@ impl Remote {
         let late = |_| CallError::timed_out(limit).before_sending();
         let mut proof = Proof::default();
         if !prover.is_empty() {
-            let shown = timeout_at(until, Box::pin(prover.proof(&self.shared))).await.map_err(late)?;
+            let shown = timeout_at(until, Box::pin(prover.proof(&self.shared.http))).await.map_err(late)?;
             proof = shown.map_err(CallError::before_sending)?;
         }
         for _ in 0..PROOFS_MAX {
@@ -147,7 +147,8 @@ impl Remote {
                 }
                 Err(error) => return Err(error),
             };
-            let next = timeout_at(until, Box::pin(prover.after_refusal(&self.shared, &proof))).await.map_err(late)?;
+            let next =
+                timeout_at(until, Box::pin(prover.after_refusal(&self.shared.http, &proof))).await.map_err(late)?;
             match next.map_err(CallError::before_sending)? {
                 Some(next) => proof = next,
                 None => return Err(error),
@@ -169,8 +170,8 @@ impl Remote {
         let for_files = self.place_for_files(request);
         let first = for_files.unwrap_or_else(|| self.first_place());
         for at in (first..self.targets.len()).chain(0..first) {
-            let (shared, named, target) = (&*self.shared, &self.named, &self.targets[at]);
-            let exchange = Exchange { shared, named, target, request, caller, proof, until, limit };
+            let (http, named, target) = (&self.shared.http, &self.named, &self.targets[at]);
+            let exchange = Exchange { http, named, target, request, caller, proof, until, limit };
             match exchange.make().await {
                 Ok(answered) => {
                     if for_files.is_none() {

@@ -101,7 +101,7 @@ async fn call(
     match remote.answered_within(&request, &caller, &prover, limit, attempts_max).await? {
         Answered::Reply(Reply::Card(card)) => {
             // Boxed, so that the futures of all other calls stay small.
-            Box::pin(remote.shared.check_extended_signature(&card)).await?;
+            Box::pin(remote.shared.signatures.check_extended(&remote.shared.http, &card)).await?;
             // What was shown to the credentials of one call is not kept for the calls of others.
             if let (Some(key), None) = (&remote.key, own_credentials) {
                 remote.shared.cards.extend(key, &remote.card.version, card.clone());

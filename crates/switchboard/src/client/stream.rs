@@ -213,7 +213,7 @@ impl Follower {
                 Verdict::Fail(error) => return Err(error),
             };
             sleep(self.pause_after(&lost)).await;
-            let limit = self.remote.shared.limits.call;
+            let limit = self.remote.shared.http.limits.call;
             let answered = self.remote.answered(&self.request, &self.caller, &self.prover, limit).await?;
             return self.take(answered);
         };
@@ -225,7 +225,7 @@ impl Follower {
         let subscribe = Request::SubscribeToTask { id: id.clone() };
         let mut caller = Caller { last_event_id: self.last_id.clone(), ..self.caller.clone() };
         caller.idempotency_key = None;
-        let limit = self.remote.shared.limits.call;
+        let limit = self.remote.shared.http.limits.call;
         match self.remote.answered(&subscribe, &caller, &self.prover, limit).await {
             Ok(answered) => self.take(answered),
             // Ended, or not an agent that can be subscribed to: the task says which.
@@ -273,7 +273,7 @@ impl Follower {
     async fn look(&mut self, id: &TaskId, refused: CallError) -> Result<(), CallError> {
         let get = Request::GetTask { id: id.clone(), history_length: None };
         let caller = Caller { last_event_id: None, idempotency_key: None, ..self.caller.clone() };
-        let limit = self.remote.shared.limits.call;
+        let limit = self.remote.shared.http.limits.call;
         match self.remote.answered(&get, &caller, &self.prover, limit).await {
             Ok(Answered::Reply(Reply::Task(view))) => {
                 let is_over = view.task.state().is_settled();

@@ -56,8 +56,8 @@ pub(super) async fn call(exchange: &Exchange<'_>, package: Package) -> Result<An
     headers.insert(TE, HeaderValue::from_static("trailers"));
     let mut limits = RequestLimits::stream();
     limits.head = Some(exchange.until.saturating_duration_since(Instant::now()));
-    limits.idle = exchange.is_streamed().then_some(exchange.shared.limits.stream_idle);
-    let http = &exchange.shared.http;
+    limits.idle = exchange.is_streamed().then_some(exchange.http.limits.stream_idle);
+    let http = exchange.http;
     let mut watch = http.interceptors.begin(&mut request);
     let client = http.client_for(request.uri(), exchange.named);
     let (head, body) = client.send_http2(request, &limits).await.map_err(|error| failed(&error, &mut watch))?;
@@ -85,17 +85,17 @@ pub(super) async fn call(exchange: &Exchange<'_>, package: Package) -> Result<An
         next_seq: first.or(resumed.map(|last| last + 1)),
         package,
         message_bytes_max: match exchange.is_streamed() {
-            true => exchange.shared.limits.event_bytes_max,
-            false => usize::try_from(exchange.shared.limits.reply_bytes_max).unwrap_or(usize::MAX),
+            true => exchange.http.limits.event_bytes_max,
+            false => usize::try_from(exchange.http.limits.reply_bytes_max).unwrap_or(usize::MAX),
         },
-        limits: exchange.shared.limits.decode,
+        limits: exchange.http.limits.decode,
     };
     if exchange.is_streamed() {
         return Ok(Answered::Events(EventReader::Grpc(Box::new(reader))));
     }
     let message = reader.message().await?;
     let message = message.ok_or_else(|| CallError::invalid_answer("the call ended well, and without an answer"))?;
-    let reply = package.read_reply(method, message, &exchange.shared.limits.decode);
+    let reply = package.read_reply(method, message, &exchange.http.limits.decode);
     // How the call ended stands behind its message.
     reader.message().await?;
     let reply = reply.map_err(|error| not_a2a("application/grpc", &error.to_string()))?;

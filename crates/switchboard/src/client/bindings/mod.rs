@@ -20,9 +20,8 @@ use switchboard_core::error::ProtocolError;
 use switchboard_core::model::Update;
 use tokio::time::{Instant, timeout_at};
 
-use super::Shared;
 use super::credentials::Proof;
-use super::http::{AnswerBody, Named, escaped, read, read_at_most, read_refusal};
+use super::http::{AnswerBody, Http, Named, escaped, read, read_at_most, read_refusal};
 use super::interceptor::Received;
 use super::negotiation::{Form, Target};
 use super::sse::{SseEvent, SseParser};
@@ -45,7 +44,7 @@ const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// One call on its way to one place.
 pub(super) struct Exchange<'a> {
-    pub(super) shared: &'a Shared,
+    pub(super) http: &'a Http,
     pub(super) named: &'a Named,
     pub(super) target: &'a Target,
     pub(super) request: &'a Request,
@@ -242,14 +241,14 @@ impl Exchange<'_> {
         let mut limits = if self.is_streamed() { RequestLimits::stream() } else { RequestLimits::default() };
         if self.is_streamed() {
             limits.head = Some(left);
-            limits.idle = Some(self.shared.limits.stream_idle);
+            limits.idle = Some(self.http.limits.stream_idle);
         } else {
             limits.total = Some(left);
-            limits.body_bytes_max = Some(self.shared.limits.reply_bytes_max);
+            limits.body_bytes_max = Some(self.http.limits.reply_bytes_max);
         }
         // Whether a message is sent again is decided by the caller, who keeps in mind that it may have arrived.
         let is_send = matches!(self.request, Request::SendMessage(_) | Request::SendStreamingMessage(_));
-        self.shared.http.send(|| self.written(dialect, over, push), &limits, self.named, !is_send).await
+        self.http.send(|| self.written(dialect, over, push), &limits, self.named, !is_send).await
     }
 
     fn put_headers(&self, headers: &mut HeaderMap) -> Result<(), CallError> {
@@ -299,11 +298,11 @@ impl Exchange<'_> {
         if media_type.eq_ignore_ascii_case("text/event-stream") || looks_like_events {
             let mut events = Box::new(SseReader {
                 body,
-                parser: SseParser::new(self.shared.limits.event_bytes_max),
+                parser: SseParser::new(self.http.limits.event_bytes_max),
                 rest: begun,
                 dialect,
                 has_envelope: matches!(self.target.form, Form::JsonRpc(_)),
-                limits: self.shared.limits.decode,
+                limits: self.http.limits.decode,
             });
             return match self.is_streamed() {
                 true => Ok(Answered::Events(EventReader::Sse(events))),
@@ -316,7 +315,7 @@ impl Exchange<'_> {
         }
         let body = match self.is_streamed() {
             // The limits of a stream do not bound its size.
-            true => read_at_most(begun, body, self.shared.limits.reply_bytes_max).await?,
+            true => read_at_most(begun, body, self.http.limits.reply_bytes_max).await?,
             false => read(body).await?,
         };
         self.reply(dialect, &body, status, media_type).map(Answered::Reply)
@@ -329,7 +328,7 @@ impl Exchange<'_> {
         if matches!(self.target.form, Form::JsonRpc(Dialect::V1_0 | Dialect::V0_3))
             && matches!(self.request, Request::SendMessage(_) | Request::GetTask { .. })
             && let Some(result) = jsonrpc::last_result(body)
-            && let Ok(reply) = dialect.read_reply(self.request, result, &self.shared.limits.decode)
+            && let Ok(reply) = dialect.read_reply(self.request, result, &self.http.limits.decode)
         {
             return Ok(reply);
         }
@@ -343,7 +342,7 @@ impl Exchange<'_> {
             },
             false => body,
         };
-        let reply = dialect.read_reply(self.request, result, &self.shared.limits.decode);
+        let reply = dialect.read_reply(self.request, result, &self.http.limits.decode);
         let reply = reply.map_err(|error| not_a2a(media_type, &error.to_string()))?;
         Ok(if dialect == Dialect::V0_3Rest { nested_base64::unwrap_reply(reply) } else { reply })
     }

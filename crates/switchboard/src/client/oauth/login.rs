@@ -14,8 +14,7 @@ use serde_json::Value;
 use switchboard_core::model::{AgentCard, OAuthFlowKind};
 use tokio::time::{Instant, sleep};
 
-use super::super::Shared;
-use super::super::http::{Named, escaped};
+use super::super::http::{Http, Named, escaped};
 use super::metadata::Endpoints;
 use super::token::Refusal;
 use super::{OAuthClient, StoredToken, not_authorized};
@@ -38,7 +37,7 @@ const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 /// A login at the authorization server of an agent, of which [`Client::login`](super::super::Client::login) is the beginning.
 #[derive(Clone)]
 pub struct OAuthLogin {
-    shared: Arc<Shared>,
+    http: Http,
     card: Arc<AgentCard>,
     named: Named,
     client: OAuthClient,
@@ -54,12 +53,12 @@ impl fmt::Debug for OAuthLogin {
 }
 
 impl OAuthLogin {
-    pub(in crate::client) fn new(shared: Arc<Shared>, card: Arc<AgentCard>, named: Named, client: OAuthClient) -> Self {
-        Self { shared, card, named, client }
+    pub(in crate::client) fn new(http: Http, card: Arc<AgentCard>, named: Named, client: OAuthClient) -> Self {
+        Self { http, card, named, client }
     }
 
     async fn endpoints(&self, kind: OAuthFlowKind) -> Result<Endpoints, CallError> {
-        self.shared.endpoints(&self.card, kind, &self.client, &self.named).await
+        self.http.endpoints(&self.card, kind, &self.client, &self.named).await
     }
 
     /// A token for the application itself. [`Credentials::oauth`](super::super::Credentials::oauth) does the same when it is needed.
@@ -68,7 +67,7 @@ impl OAuthLogin {
     /// When the card names no authorization server for it, or that server refuses.
     pub async fn client_credentials(&self) -> Result<StoredToken, CallError> {
         let endpoints = self.endpoints(OAuthFlowKind::ClientCredentials).await?;
-        self.shared.for_itself(&self.client, &endpoints, &self.named).await
+        self.http.for_itself(&self.client, &endpoints, &self.named).await
     }
 
     /// A new token in place of one that expires. [`Credentials::token`](super::super::Credentials::token) does the same when it is
@@ -80,7 +79,7 @@ impl OAuthLogin {
         if token.refresh_token.is_none() {
             return Err(not_authorized("the token has expired, and it cannot be renewed; log in again"));
         }
-        let renewed = self.shared.refreshed(&self.client, Some(token), &self.named).await?;
+        let renewed = self.http.refreshed(&self.client, Some(token), &self.named).await?;
         renewed.map_err(Refusal::into_error)
     }
 
@@ -96,7 +95,7 @@ impl OAuthLogin {
         endpoints.token_url()?;
         let scopes = endpoints.scopes.join(" ");
         let form = if scopes.is_empty() { Vec::new() } else { vec![("scope", scopes.as_str())] };
-        let posted = self.shared.posted(&self.client, url, &self.named, endpoints.secret_in_body, &form).await?;
+        let posted = self.http.posted(&self.client, url, &self.named, endpoints.secret_in_body, &form).await?;
         let begun = DeviceAuthorization::read(&posted.map_err(Refusal::into_error)?)?;
         let until = Instant::now() + begun.expires_in;
         Ok(DeviceLogin { login: self.clone(), endpoints, pause: begun.interval, begun, until })
@@ -257,11 +256,11 @@ impl DeviceLogin {
     /// # Errors
     /// When the login is denied, or was not confirmed in time.
     pub async fn poll(&mut self) -> Result<DevicePoll, CallError> {
-        let OAuthLogin { shared, named, client, .. } = &self.login;
+        let OAuthLogin { http, named, client, .. } = &self.login;
         let form = [("grant_type", DEVICE_GRANT), ("device_code", self.begun.device_code.as_str())];
         let url = self.endpoints.token_url()?;
         let scopes = &self.endpoints.scopes;
-        let outcome = shared.issued(client, url, named, self.endpoints.secret_in_body, scopes, &form).await;
+        let outcome = http.issued(client, url, named, self.endpoints.secret_in_body, scopes, &form).await;
         let outcome = match outcome {
             Ok(Ok(token)) => return Ok(DevicePoll::Done(self.endpoints.kept(token)?)),
             Ok(Err(refusal)) => Outcome::Refused(refusal),
@@ -328,7 +327,7 @@ impl AuthorizationLogin {
     /// When the URL is not of this login, when access was denied, or when the server refuses the code.
     pub async fn finish(self, came_back_to: &str) -> Result<StoredToken, CallError> {
         let code = self.code(came_back_to)?;
-        let OAuthLogin { shared, named, client, .. } = &self.login;
+        let OAuthLogin { http, named, client, .. } = &self.login;
         let form = [
             ("grant_type", "authorization_code"),
             ("code", code.as_str()),
@@ -337,7 +336,7 @@ impl AuthorizationLogin {
         ];
         let url = self.endpoints.token_url()?;
         let scopes = &self.endpoints.scopes;
-        let issued = shared.issued(client, url, named, self.endpoints.secret_in_body, scopes, &form).await?;
+        let issued = http.issued(client, url, named, self.endpoints.secret_in_body, scopes, &form).await?;
         self.endpoints.kept(issued.map_err(Refusal::into_error)?)
     }
 

@@ -8,8 +8,7 @@ use serde::Deserialize;
 use switchboard_core::dialect::json::excerpt;
 use switchboard_core::model::{AgentCard, OAuthFlow, OAuthFlowKind, SecurityScheme};
 
-use super::super::Shared;
-use super::super::http::{Named, Origin, read};
+use super::super::http::{Http, Named, Origin, read};
 use super::{OAuthClient, not_authorized};
 use crate::call_error::CallError;
 use crate::outbound::{RequestLimits, check_url};
@@ -121,7 +120,7 @@ fn read_metadata(url: &str, json: &[u8]) -> Result<Endpoints, String> {
     })
 }
 
-impl Shared {
+impl Http {
     /// Where tokens for this agent are issued.
     pub(super) async fn endpoints(
         &self,
@@ -162,7 +161,7 @@ impl Shared {
         let mut limits = RequestLimits::default();
         limits.total = Some(self.limits.call);
         limits.body_bytes_max = Some(METADATA_BYTES_MAX);
-        let answer = self.http.send(|| Ok(request.clone()), &limits, named, true).await?;
+        let answer = self.send(|| Ok(request.clone()), &limits, named, true).await?;
         if answer.status() != StatusCode::OK {
             return Err(unusable(&format!("HTTP {}", answer.status().as_u16())));
         }

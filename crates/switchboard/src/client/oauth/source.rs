@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use switchboard_core::model::{AgentCard, OAuthFlowKind};
 
-use super::super::Shared;
-use super::super::http::Named;
+use super::super::http::{Http, Named};
 use super::super::wall_clock;
 use super::metadata::{Endpoints, place};
 use super::token::Refusal;
@@ -78,7 +77,7 @@ impl TokenSource {
     /// A token for the agent of a card, which is not the one that the agent refused.
     pub(in crate::client) async fn token(
         &self,
-        shared: &Shared,
+        http: &Http,
         card: &AgentCard,
         named: &Named,
         refused: Option<&str>,
@@ -91,7 +90,7 @@ impl TokenSource {
         {
             return Ok(token.access_token.clone());
         }
-        let token = self.renewed(shared, card, named, kept.as_ref()).await?;
+        let token = self.renewed(http, card, named, kept.as_ref()).await?;
         let access_token = token.access_token.clone();
         *lock(&self.0.newest) = Some(token.clone());
         *kept = Some(token);
@@ -120,14 +119,14 @@ impl TokenSource {
 
     async fn renewed(
         &self,
-        shared: &Shared,
+        http: &Http,
         card: &AgentCard,
         named: &Named,
         kept: Option<&StoredToken>,
     ) -> Result<StoredToken, CallError> {
         let client = &self.0.client;
         let refused = match kept {
-            Some(StoredToken { refresh_token: Some(_), .. }) => match shared.refreshed(client, kept, named).await? {
+            Some(StoredToken { refresh_token: Some(_), .. }) => match http.refreshed(client, kept, named).await? {
                 Ok(token) => return Ok(token),
                 Err(refusal) => Some(refusal),
             },
@@ -136,8 +135,8 @@ impl TokenSource {
         match (&self.0.grant, refused) {
             (Grant::ClientCredentials, _) => {
                 let kind = OAuthFlowKind::ClientCredentials;
-                let endpoints = shared.endpoints(card, kind, client, named).await?;
-                shared.for_itself(client, &endpoints, named).await
+                let endpoints = http.endpoints(card, kind, client, named).await?;
+                http.for_itself(client, &endpoints, named).await
             }
             (Grant::Given, Some(refusal)) => Err(refusal.into_error()),
             (Grant::Given, None) => Err(not_authorized(
@@ -147,7 +146,7 @@ impl TokenSource {
     }
 }
 
-impl Shared {
+impl Http {
     /// A token for the application itself.
     pub(super) async fn for_itself(
         &self,

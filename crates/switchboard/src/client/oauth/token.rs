@@ -9,8 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use switchboard_core::dialect::json::excerpt;
 
-use super::super::Shared;
-use super::super::http::{Named, escaped};
+use super::super::http::{Http, Named, escaped};
 use super::super::wall_clock;
 use super::metadata::check_transport;
 use super::{OAuthClient, StoredToken, not_authorized};
@@ -84,7 +83,7 @@ fn read_token(
     })
 }
 
-impl Shared {
+impl Http {
     /// Asks for a token. Inside, what the server refused with.
     pub(super) async fn issued(
         &self,
@@ -145,7 +144,7 @@ impl Shared {
         limits.total = Some(self.limits.call);
         limits.body_bytes_max = Some(ANSWER_BYTES_MAX);
         // A redirect is not followed: the form holds secrets.
-        let answer = self.http.client_for(&uri, named).send(request_to(request, uri.clone()), &limits).await;
+        let answer = self.client_for(&uri, named).send(request_to(request, uri.clone()), &limits).await;
         let answer = answer.map_err(|error| CallError::of_outbound(&error))?;
         let status = answer.status();
         // Interceptors see calls to agents, and not what authorization servers are told and answer.

@@ -21,9 +21,8 @@ use switchboard_core::dialect::v1_0::encode_card;
 use switchboard_core::model::{AgentCard, AgentCardSignature};
 use tokio::time::Instant;
 
-use super::Shared;
 use super::discovered_card::DiscoveredCard;
-use super::http::Named;
+use super::http::{Http, Named};
 use crate::call_error::{CallError, CallErrorKind};
 use crate::outbound::{RequestLimits, check_url};
 pub use crate::public_keys::KeyError;
@@ -341,10 +340,28 @@ impl KeySets {
     }
 }
 
-impl Shared {
+/// What is asked of the signatures of cards, and the key sets that were fetched for it.
+#[derive(Default)]
+pub(super) struct SignatureChecks {
+    keys: CardKeys,
+    fetched: KeySets,
+    /// Whether only agents with a verified card may be called.
+    required: bool,
+}
+
+impl SignatureChecks {
+    pub(super) fn new(keys: CardKeys, required: bool) -> Self {
+        Self { keys, fetched: KeySets::default(), required }
+    }
+
+    /// The same, without what was fetched.
+    pub(super) fn renewed(&self) -> Self {
+        Self::new(self.keys.clone(), self.required)
+    }
+
     /// What the signatures of a card show, with keys that are fetched where that is needed and allowed.
-    pub(super) async fn signature_status(&self, found: &DiscoveredCard) -> SignatureStatus {
-        let pinned = found.signature_status(&self.card_keys);
+    pub(super) async fn status(&self, http: &Http, found: &DiscoveredCard) -> SignatureStatus {
+        let pinned = found.signature_status(&self.keys);
         if !matches!(pinned, SignatureStatus::Unverifiable { .. }) {
             return pinned;
         }
@@ -354,7 +371,7 @@ impl Shared {
                 && let Some(url) = &claim.key_url
                 && !fetched.contains_key(url)
             {
-                fetched.insert(url.clone(), self.key_set(url, &claim).await);
+                fetched.insert(url.clone(), self.key_set(http, url, &claim).await);
             }
         }
         if fetched.is_empty() {
@@ -374,17 +391,17 @@ impl Shared {
     }
 
     /// The key set that a signature names, if its host is trusted.
-    async fn key_set(&self, url: &str, claim: &Claim) -> Result<Arc<Vec<Key>>, String> {
+    async fn key_set(&self, http: &Http, url: &str, claim: &Claim) -> Result<Arc<Vec<Key>>, String> {
         let uri = check_url(url).map_err(|why| format!("its key set (jku) cannot be fetched: {why}"))?;
         if uri.scheme_str() != Some("https") {
             return Err(format!("its key set (jku) {} is not at an https URL", shown(url)));
         }
         let host = uri.host().unwrap_or_default();
-        if !self.card_keys.trusts(host) {
+        if !self.keys.trusts(host) {
             return Err(format!("its key set (jku) is at {}, which is not a trusted host", shown(host)));
         }
         // A set that lacks the key may have got it since.
-        if let Some(keys) = self.key_sets.get(url, Instant::now()).filter(|keys| !claim.fitting(keys).is_empty()) {
+        if let Some(keys) = self.fetched.get(url, Instant::now()).filter(|keys| !claim.fitting(keys).is_empty()) {
             return Ok(keys);
         }
         let unfetched = |why: &dyn fmt::Display| format!("its key set (jku) at {} was not fetched: {why}", shown(host));
@@ -392,43 +409,43 @@ impl Shared {
         *request.uri_mut() = uri.clone();
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/jwk-set+json, application/json"));
         let mut limits = RequestLimits::default();
-        limits.total = Some(self.limits.call);
+        limits.total = Some(http.limits.call);
         limits.body_bytes_max = Some(KEY_SET_BYTES_MAX);
         // The card named the address, not the user. A redirect is an answer like any other: it is no key set.
-        let client = self.http.client_for(&uri, &Named::Nothing);
+        let client = http.client_for(&uri, &Named::Nothing);
         let answer = client.send_repeatable(request, &limits).await.map_err(|error| unfetched(&error))?;
         if answer.status() != StatusCode::OK {
             return Err(unfetched(&format_args!("HTTP {}", answer.status().as_u16())));
         }
         let json = answer.into_body().bytes().await.map_err(|error| unfetched(&error))?;
         let keys = Arc::new(public_keys::read_jwk_set(&json).map_err(|error| unfetched(&error))?);
-        self.key_sets.put(url, keys.clone(), Instant::now());
+        self.fetched.put(url, keys.clone(), Instant::now());
         Ok(keys)
     }
 
     /// What the signatures of an extended card show. It came as the answer to a call, so they are checked on the card as it was
     /// understood, written in the form of 1.0.
-    pub(super) async fn extended_signature_status(&self, card: &AgentCard) -> SignatureStatus {
+    pub(super) async fn extended_status(&self, http: &Http, card: &AgentCard) -> SignatureStatus {
         let mut json = Vec::new();
         encode_card(card, &mut json);
-        match DiscoveredCard::read(Bytes::from(json), None, &self.limits.decode) {
-            Ok(found) => self.signature_status(&found).await,
+        match DiscoveredCard::read(Bytes::from(json), None, &http.limits.decode) {
+            Ok(found) => self.status(http, &found).await,
             Err(error) => SignatureStatus::Unverifiable { reason: error.to_string() },
         }
     }
 
     /// Refuses a card that is not verified, where only verified ones are wanted.
-    pub(super) async fn check_signature(&self, found: &DiscoveredCard) -> Result<(), CallError> {
-        match self.requires_signed_cards {
-            true => require_verified(self.signature_status(found).await),
+    pub(super) async fn check(&self, http: &Http, found: &DiscoveredCard) -> Result<(), CallError> {
+        match self.required {
+            true => require_verified(self.status(http, found).await),
             false => Ok(()),
         }
     }
 
     /// The same for an extended card.
-    pub(super) async fn check_extended_signature(&self, card: &AgentCard) -> Result<(), CallError> {
-        match self.requires_signed_cards {
-            true => require_verified(self.extended_signature_status(card).await),
+    pub(super) async fn check_extended(&self, http: &Http, card: &AgentCard) -> Result<(), CallError> {
+        match self.required {
+            true => require_verified(self.extended_status(http, card).await),
             false => Ok(()),
         }
     }

@@ -143,6 +143,7 @@ impl fmt::Debug for ReplyCounting<'_> {
 
 impl ReplyCounting<'_> {
     /// A whole answer.
+    #[cfg(feature = "grpc")]
     pub(crate) fn whole(self, bytes: &mut Bytes) -> Result<(), ProtocolError> {
         self.budgets.hold(bytes, self.note)
     }
