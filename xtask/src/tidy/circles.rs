@@ -3,7 +3,8 @@
 //! `state.rs` form a circle if any file of `runs/` imports the state, and the state any other.
 //!
 //! The file of a module (`mod.rs`, or the one beside the folder of its name) hands on what is below it. So a name that it hands
-//! on counts as the name of the file that has it, and what it and the files below it name of each other does not count.
+//! on counts as the name of the file that has it, and what it and the files below it name of each other does not count. A file in the
+//! folder names that other file itself ([`check_handed_on`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,17 +31,7 @@ struct Circle<'a> {
 
 pub(super) fn check(tree: &Tree) -> Findings {
     let mut findings = Findings::default();
-    let mut crates: BTreeMap<&str, Vec<Source<'_>>> = BTreeMap::new();
-    for file in tree.files.iter().filter(|file| file.is_rust() && !file.is_test()) {
-        if let Some((name, _)) = file.path.split_once("/src/") {
-            let source = Source { file, module: paths::module_of(&file.path), named: paths::named_by(file) };
-            crates.entry(name).or_default().push(source);
-        }
-    }
-    for sources in crates.values_mut() {
-        name_from_the_root(sources);
-    }
-    for sources in crates.values() {
+    for sources in crates_of(tree).values() {
         let imports = imports_of(sources);
         let found = [("files", circles(sources, &imports)), ("folders", circles_of_folders(sources, &imports))];
         for (kind, circles) in found {
@@ -51,6 +42,44 @@ pub(super) fn check(tree: &Tree) -> Findings {
         }
     }
     findings
+}
+
+/// Finds names that a file takes from the folder that it stands in, which only hands them on from the file that has them. `included` are files
+/// that several modules include, and find in each of them other names.
+pub(super) fn check_handed_on(included: &[&str], tree: &Tree) -> Findings {
+    let mut findings = Findings::default();
+    for sources in crates_of(tree).values() {
+        let by_module = by_module(sources);
+        for source in sources.iter().filter(|source| !included.contains(&source.file.path.as_str())) {
+            for it in &source.named {
+                let Some(folder) = deepest(&it.path, &by_module) else { continue };
+                let Some(place) = defined_in(&it.path, sources, &by_module, HANDED_ON_MAX) else { continue };
+                let is_own_folder = source.module.split_last().is_some_and(|(_, own)| own == folder);
+                if is_own_folder && sources[place].module != folder && sources[place].module != source.module {
+                    let what = format!("{} is in {}", it.text(), sources[place].file.path);
+                    let because = "a reader looks for it there, and sees which files of a folder need each other";
+                    let at = Location::line(&source.file.path, it.line);
+                    findings.breach(at, "imports name the file", what, because);
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// The files of each crate, tests left out.
+fn crates_of(tree: &Tree) -> BTreeMap<&str, Vec<Source<'_>>> {
+    let mut crates: BTreeMap<&str, Vec<Source<'_>>> = BTreeMap::new();
+    for file in tree.files.iter().filter(|file| file.is_rust() && !file.is_test()) {
+        if let Some((name, _)) = file.path.split_once("/src/") {
+            let source = Source { file, module: paths::module_of(&file.path), named: paths::named_by(file) };
+            crates.entry(name).or_default().push(source);
+        }
+    }
+    for sources in crates.values_mut() {
+        name_from_the_root(sources);
+    }
+    crates
 }
 
 /// Writes the paths that begin with a module below their file from the root, as the others are: `pub use tail::Tails` in
@@ -70,9 +99,20 @@ fn name_from_the_root(sources: &mut [Source<'_>]) {
 /// The files that a file imports, with the names that it takes from each.
 type Imports<'a> = BTreeMap<usize, BTreeSet<&'a str>>;
 
+/// The places of the files by their modules.
+type ByModule<'a> = BTreeMap<&'a [String], usize>;
+
+fn by_module<'a>(sources: &'a [Source<'_>]) -> ByModule<'a> {
+    sources.iter().enumerate().map(|(place, source)| (source.module.as_slice(), place)).collect()
+}
+
+/// The module that a path leads to.
+fn deepest<'p>(path: &'p [String], by_module: &ByModule<'_>) -> Option<&'p [String]> {
+    (1..=path.len()).rev().map(|depth| &path[..depth]).find(|module| by_module.contains_key(module))
+}
+
 fn imports_of<'a>(sources: &'a [Source<'_>]) -> Vec<Imports<'a>> {
-    let by_module: BTreeMap<&[String], usize> =
-        sources.iter().enumerate().map(|(place, source)| (source.module.as_slice(), place)).collect();
+    let by_module = by_module(sources);
     let of = |source: &'a Source<'_>| {
         let mut imports = Imports::new();
         for it in &source.named {
@@ -152,14 +192,9 @@ fn loops(arrows: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
 }
 
 /// The file that has what a path names.
-fn defined_in(
-    path: &[String],
-    sources: &[Source<'_>],
-    by_module: &BTreeMap<&[String], usize>,
-    times: usize,
-) -> Option<usize> {
-    let depth = (1..=path.len()).rev().find(|&depth| by_module.contains_key(&path[..depth]))?;
-    let place = by_module[&path[..depth]];
+fn defined_in(path: &[String], sources: &[Source<'_>], by_module: &ByModule<'_>, times: usize) -> Option<usize> {
+    let module = deepest(path, by_module)?;
+    let (depth, place) = (module.len(), by_module[module]);
     let handed_on = path.get(depth).filter(|_| times > 0).and_then(|name| {
         let below = |it: &&NamedItem| it.path.len() > depth + 1 && it.path[..depth] == path[..depth];
         sources[place].named.iter().filter(below).find(|it| it.path.last() == Some(name))

@@ -58,6 +58,7 @@ fn check_all(tree: &Tree, graph: &Graph) -> Vec<(&'static str, Findings)> {
     vec![
         ("walls between modules", imports::check(rules::WALLS, tree)),
         ("circles", circles::check(tree)),
+        ("names handed on", circles::check_handed_on(rules::INCLUDED_BY_SEVERAL, tree)),
         ("exceptions to the bans", text::check_exceptions(rules::EXCEPTIONS, tree)),
         ("texts", text::check(tree)),
         ("links", links::check(tree)),

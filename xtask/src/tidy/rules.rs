@@ -165,6 +165,9 @@ pub(super) const WALLS: &[Wall] = &[
     },
 ];
 
+/// Files that several modules include, and find other names in each of them.
+pub(super) const INCLUDED_BY_SEVERAL: &[&str] = &["crates/switchboard-core/src/dialect/protobuf/task.rs"];
+
 /// The files that may lift a ban of `clippy.toml` (clock, randomness, spawning, exiting) by naming
 /// `clippy::disallowed_methods`, and what each needs it for. Test files are free.
 pub(super) const EXCEPTIONS: &[(&str, &str)] = &[

@@ -84,6 +84,25 @@ mod imports_in_circles {
     }
 }
 
+mod names_handed_on {
+    use super::{Tree, circles, seen};
+
+    #[test]
+    fn a_file_names_the_file_beside_it_and_not_their_folder() {
+        let folder = ("crates/x/src/push/mod.rs", "mod queue;\npub use queue::Queue;\npub struct Own;");
+        let queue = ("crates/x/src/push/queue.rs", "");
+        let other = ("crates/x/src/other.rs", "use crate::push::Queue;");
+        let breaches = |deliver: &str, included: &[&str]| {
+            let deliver = ("crates/x/src/push/deliver.rs", deliver);
+            seen(&circles::check_handed_on(included, &Tree::of(&[folder, queue, other, deliver])))
+        };
+        assert!(breaches("use super::queue::Queue;\nuse super::Own;", &[]).is_empty());
+        let found = "crates/x/src/push/deliver.rs:1 crate::push::Queue is in crates/x/src/push/queue.rs";
+        assert_eq!(breaches("use super::{Own, Queue};", &[]), [found]);
+        assert!(breaches("use super::Queue;", &["crates/x/src/push/deliver.rs"]).is_empty());
+    }
+}
+
 mod walls {
     use super::{Law, Tree, Wall, imports, rules, seen};
 

@@ -7,7 +7,7 @@ use switchboard_core::model::content_bytes;
 use switchboard_engine::ports::store::StoreError;
 
 use super::chunking::{Chunk, ChunkSource, Chunker};
-use super::form::{StoredCommit, StoredEvent, StoredMessage};
+use super::form::{StoredCommit, StoredEvent, StoredMessage, StoredPart};
 use super::{FORMAT, corrupt};
 use crate::checksum::ContentHash;
 
@@ -121,7 +121,7 @@ impl<'a> ParsedCommit<'a> {
             StoredEvent::Replied { message } => &*message.parts,
             event => event.message().map_or(&[][..], |message| &message.parts),
         });
-        parts.filter_map(super::StoredPart::chunk_range).collect()
+        parts.filter_map(StoredPart::chunk_range).collect()
     }
 }
 

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::read::Text;
 use super::write::{write_array, write_str};
 
 /// Writes an object with the members of both, those of `first` in front. Where both have a member, objects are merged
@@ -81,7 +82,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
                 let mut members = Vec::new();
-                while let Some((super::Text(name), value)) = map.next_entry()? {
+                while let Some((Text(name), value)) = map.next_entry()? {
                     members.push((name, value));
                 }
                 Ok(Members(members))

@@ -10,7 +10,8 @@ use crate::model::{
     SecurityScheme,
 };
 
-use super::{decode_object, each, encode_object, list, optional};
+use super::free_form::encode_object;
+use super::read::{decode_object, each, list, optional};
 
 #[rustfmt::skip]
 pub mod generated;

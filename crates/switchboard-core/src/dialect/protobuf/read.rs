@@ -12,8 +12,8 @@ use crate::dialect::wire::V1_0;
 use crate::error::ProtocolError;
 use crate::model::{Json, Role, TaskState, Timestamp};
 
-use super::Verbatim;
 use super::count::{self, Lists};
+use super::free_form::Verbatim;
 use super::free_form::{read_any, read_object};
 
 /// Reads the message of a request.

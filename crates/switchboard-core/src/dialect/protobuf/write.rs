@@ -10,7 +10,8 @@ use prost::encoding::{WireType, encode_key, encode_varint};
 
 use crate::model::{Json, Timestamp};
 
-use super::{encode_object, encode_timestamp};
+use super::free_form::encode_object;
+use super::read::encode_timestamp;
 
 /// The fields of one message, to be written in the order of their numbers. A field without presence is left out when it
 /// has the value that absence means.
