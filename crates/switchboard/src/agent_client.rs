@@ -150,7 +150,7 @@ impl AgentClient {
         self
     }
 
-    /// The same agent, whose calls have a part of their options changed that only some ways to an agent know of.
+    /// The same agent, called with other options of one kind of agent (`CallOptions::extensions`).
     #[cfg(feature = "client")]
     pub(crate) fn with_extension<T>(mut self, change: impl FnOnce(&mut T)) -> Self
     where

@@ -17,7 +17,7 @@ use crate::call_error::CallError;
 pub(crate) struct CallOptions {
     /// From the beginning of a call to its result, attempts and pauses included.
     pub(crate) deadline: Option<Duration>,
-    /// What only some ways to an agent know of, by type; others pass over it.
+    /// The options of one kind of agent, by their type. Calls to other kinds do not read them.
     #[cfg(feature = "client")]
     pub(crate) extensions: Extensions,
 }

@@ -7,7 +7,9 @@ use switchboard_core::model::content_bytes;
 use switchboard_engine::ports::store::StoreError;
 
 use super::chunking::{Chunk, ChunkSource, Chunker};
-use super::form::{StoredCommit, StoredEvent, StoredMessage, StoredPart};
+#[cfg(feature = "postgres")]
+use super::form::StoredPart;
+use super::form::{StoredCommit, StoredEvent, StoredMessage};
 use super::{FORMAT, corrupt};
 use crate::checksum::ContentHash;
 

@@ -1,5 +1,5 @@
-//! What a server asks of whoever keeps the tasks of its agents, beside calls: what operators see and may do, the bytes of artifacts, and
-//! the work that posts of the server to itself are for. `host` implements these traits over the engine.
+//! What a server asks of its host, which keeps the tasks of its agents, beside calls: what operators see and may do, the bytes of
+//! artifacts, and the work that posts of the server to itself are for. `host` implements these traits over the engine.
 
 use switchboard_core::call::{BoxFuture, Owner};
 use switchboard_core::error::ProtocolError;
@@ -68,6 +68,6 @@ pub(crate) struct WantedArtifact {
 
 /// Does what an internal route is for.
 pub(crate) trait Processor: Send + Sync {
-    /// Works on the row. That somebody else has done so already is no error.
+    /// Works on the row. If another request or process has done so already, that is no error.
     fn process<'a>(&'a self, row: &'a str) -> BoxFuture<'a, Result<(), ProtocolError>>;
 }

@@ -85,7 +85,7 @@ pub(crate) struct Shared {
     /// None if no agent starts programs that may call others.
     pub(crate) call_door: Option<CallDoor>,
     pub(crate) organizations: Organizations,
-    /// None if everybody who is let in may do everything.
+    /// None if every caller who is let in may do everything.
     pub(crate) rules: Option<Rules>,
     /// Whether tasks belong to tenants, and not to principals within them.
     pub(crate) shared_tenant: bool,

@@ -171,7 +171,7 @@ where
     fn known_peer(&self, target: &Target) -> Option<Arc<Identity>> {
         let open_peers = self.in_flight.shared.open_peers.as_ref()?;
         let Target::Compat(_, _, binding) = target else { return None };
-        open_peers.identify(binding.dialect(), self.in_flight.note.peer(), &self.parts.headers)
+        open_peers.identify(binding.dialect(), self.in_flight.note.address(), &self.parts.headers)
     }
 
     /// The answer is there already.
@@ -371,10 +371,10 @@ where
 }
 
 /// The refusal of every operation on a server that fails closed.
-pub(crate) fn closed() -> ProtocolError {
+fn closed() -> ProtocolError {
     let reason = "this server is in production and has no authentication configured, so it takes no calls".to_owned();
     ProtocolError::Unavailable { reason, retry_after_s: CLOSED_RETRY_AFTER_S }
 }
 
-/// Somebody has to configure the server first.
+/// The operator has to configure the server first.
 const CLOSED_RETRY_AFTER_S: u32 = 60;

@@ -2,7 +2,8 @@
 //! was decoded (its operation and skill are known then) and before the agent sees it, for every binding and dialect;
 //! downloads are checked where they are served. A server without rules checks nothing.
 //!
-//! Whose tasks a caller sees is not decided here: that is the owner, which every read names.
+//! Whose tasks a caller sees is not decided here: that is the owner, which every read names. [`Access`] holds the rules, and the two
+//! settings beside them, from the builder to the server.
 
 use std::fmt;
 use std::path::Path;
@@ -341,10 +342,10 @@ impl CardReader {
     }
 }
 
-/// The settings of [`ServerBuilder`](crate::ServerBuilder) that this file is about.
+/// The settings of [`ServerBuilder`](crate::ServerBuilder) that say what callers may do and see once they are let in.
 #[derive(Clone, Default)]
 pub(crate) struct Access {
-    /// None if everybody who is let in may do everything.
+    /// None if every caller who is let in may do everything.
     pub(crate) rules: Option<Rules>,
     /// Whether tasks belong to tenants, and not to principals within them.
     pub(crate) shared_tenant: bool,

@@ -44,11 +44,6 @@ pub(crate) struct RequestRecord {
 }
 
 impl RequestRecord {
-    /// The address of the other end of the connection, where it is known.
-    pub(crate) fn peer(&self) -> Option<IpAddr> {
-        self.peer.map(|peer| peer.ip())
-    }
-
     pub(crate) fn new(peer: Option<SocketAddr>) -> Self {
         Self {
             began: Instant::now(),

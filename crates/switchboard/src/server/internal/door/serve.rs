@@ -79,7 +79,7 @@ where
 
 /// The run whose token the request shows, if it comes from this machine.
 fn known_run(door: &CallDoor, head: &Head<'_>) -> Option<Arc<AtWork>> {
-    let is_here = head.note.peer().is_some_and(|peer| door.is_here(peer));
+    let is_here = head.note.address().is_some_and(|peer| door.is_here(peer));
     door.run(bearer(head.headers)?).filter(|_| is_here)
 }
 
